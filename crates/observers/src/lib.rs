@@ -1,0 +1,2 @@
+//! Bundled stream observers.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Watch, guard and steer streams of language models.
+#![forbid(unsafe_code)]

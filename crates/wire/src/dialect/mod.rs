@@ -1,0 +1,42 @@
+//! One module a format: what its events mean. Only here does anybody know a provider's field names.
+
+use std::fmt;
+
+use crate::{Format, output::Output};
+
+/// Reads the events of one stream in one format.
+pub(crate) trait Dialect: Send + fmt::Debug {
+    /// Takes an event. Never fails: what it does not understand becomes a `raw` chunk.
+    fn event(&mut self, event: &Event<'_>, out: &mut Output);
+
+    /// The body ended cleanly: not inside an event.
+    fn finish(&mut self, out: &mut Output) {
+        let _ = out;
+    }
+}
+
+/// One event: SSE event, JSON line, array element or binary message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Event<'a> {
+    /// The name of the event in its framing, if it states one.
+    pub(crate) name: Option<&'a str>,
+    /// The payload: JSON in all formats but for end marks like `[DONE]`.
+    pub(crate) data: &'a str,
+}
+
+/// The reader of a format.
+pub(crate) fn reader(format: Format) -> Box<dyn Dialect> {
+    match format {
+        _ => Box::new(Unread),
+    }
+}
+
+/// No format: each event is a `raw` chunk.
+#[derive(Debug)]
+struct Unread;
+
+impl Dialect for Unread {
+    fn event(&mut self, event: &Event<'_>, out: &mut Output) {
+        out.raw(event.name, event.data);
+    }
+}

@@ -1,0 +1,48 @@
+use crate::Format;
+
+/// The bytes cannot be read on as a stream of events. Everything decoded before it stays valid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// One event is larger than the limit. The source should be dropped; memory stays near the limit.
+    #[error("an event is larger than the limit of {limit} bytes")]
+    EventTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A binary message is broken: its prelude, its length or one of its checksums is wrong.
+    #[error("message {message} of the AWS event stream is broken: {what}")]
+    BrokenMessage {
+        /// Which message, from 0.
+        message: u64,
+        /// What is wrong, in our words.
+        what: &'static str,
+    },
+    /// No format fits the first bytes.
+    #[error("the stream is in no format known here; name one with its format if it is one of them")]
+    Undetected,
+    /// Not one event of the stream fits the named format.
+    #[error("the stream is not in the format {expected}{}", .looks_like.map(|f| format!("; it looks like {f}")).unwrap_or_default())]
+    WrongFormat {
+        /// The format that was named.
+        expected: Format,
+        /// The format it looks like.
+        looks_like: Option<Format>,
+    },
+    /// The body is empty.
+    #[error("the stream is empty")]
+    Empty,
+}
+
+impl WireError {
+    /// The stable machine code: snake case of the variant.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::EventTooLarge { .. } => "event_too_large",
+            Self::BrokenMessage { .. } => "broken_message",
+            Self::Undetected => "undetected",
+            Self::WrongFormat { .. } => "wrong_format",
+            Self::Empty => "empty",
+        }
+    }
+}

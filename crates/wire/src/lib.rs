@@ -1,0 +1,16 @@
+//! Provider bytes to chunks and back, without I/O.
+//!
+//! Bytes go in with any split, chunks come out; [`Decoder::finish`] tells the end of the body. Nothing here waits, reads a clock or knows
+//! a client. Depend on this crate to read recorded or live model streams without the rest of Streamkeeper.
+#![forbid(unsafe_code)]
+
+mod decoder;
+mod dialect;
+mod error;
+mod format;
+pub mod frame;
+mod output;
+
+pub use decoder::{Decoder, Limits, Stats};
+pub use error::WireError;
+pub use format::{Format, Framing, UnknownFormat};

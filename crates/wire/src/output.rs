@@ -1,0 +1,94 @@
+use std::collections::VecDeque;
+
+use streamkeeper_contract::{Body, Chunk, Lane, Offset, Origin, Raw, Text};
+
+/// Where in an event's JSON the text of a chunk stands, as a path. It is only followed when text has to be spliced, so decoding pays
+/// nothing for it but a copy of a few words.
+///
+/// The path has keys and `*` for array elements, separated by `/`; `index` holds the element for each `*`. Several places that repeat
+/// the same text are alternatives, separated by `|`, which share the indices: `choices/*/delta/content|choices/*/text`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Leaf {
+    /// What stands before the path: for formats that wrap another one.
+    pub(crate) prefix: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) index: [u16; 4],
+}
+
+impl Leaf {
+    /// The chunk's text stands nowhere that can be spliced.
+    pub(crate) const NONE: Leaf = Leaf { prefix: "", path: "", index: [0; 4] };
+
+    pub(crate) const fn new(path: &'static str, index: [u16; 4]) -> Self {
+        Self { prefix: "", path, index }
+    }
+}
+
+/// What a dialect makes of events: chunks in order, each with the place of its text.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    queue: VecDeque<(Chunk, Leaf)>,
+    at: Offset,
+    frame: u32,
+    part: u16,
+    /// Set by a dialect around the events of a format that it wraps, for example `event/`.
+    pub(crate) prefix: &'static str,
+    /// Events that no rule fits.
+    pub(crate) unknown: u64,
+    /// Events that a rule fits.
+    pub(crate) known: u64,
+    /// The format's own end was seen.
+    pub(crate) ended: bool,
+}
+
+impl Output {
+    /// Chunks from here on belong to the next frame.
+    pub(crate) fn next_frame(&mut self) {
+        self.frame = self.frame.saturating_add(1);
+        self.part = 0;
+    }
+
+    /// Chunks from here on arrived at this offset.
+    pub(crate) fn set_offset(&mut self, at: Offset) {
+        self.at = at;
+    }
+
+    /// Adds a chunk whose text, if any, cannot be spliced.
+    pub(crate) fn push(&mut self, chunk: impl Into<Chunk>) {
+        self.chunk(chunk.into(), Leaf::NONE);
+    }
+
+    /// Adds a delta. Empty text makes none.
+    pub(crate) fn delta(&mut self, lane: Lane, text: impl Into<Text>, leaf: Leaf) {
+        let text = text.into();
+        if !text.is_empty() {
+            self.chunk(Chunk::delta(lane, text), leaf);
+        }
+    }
+
+    /// Adds the whole text of a lane, repeated.
+    pub(crate) fn snapshot(&mut self, lane: Lane, text: impl Into<Text>, leaf: Leaf) {
+        self.chunk(Chunk::snapshot(lane, text), leaf);
+    }
+
+    /// Adds any chunk with the place of its text.
+    pub(crate) fn chunk(&mut self, mut chunk: Chunk, mut leaf: Leaf) {
+        let meta = chunk.meta_mut();
+        meta.at = self.at;
+        meta.origin = Origin { frame: self.frame, part: self.part };
+        self.part = self.part.saturating_add(1);
+        leaf.prefix = self.prefix;
+        self.queue.push_back((chunk, leaf));
+    }
+
+    /// Adds an event that no rule fits.
+    pub(crate) fn raw(&mut self, name: Option<&str>, data: &str) {
+        self.unknown += 1;
+        self.push(Body::Raw(Box::new(Raw { event: name.map(Text::from), data: data.into() })));
+    }
+
+    /// Takes the oldest chunk.
+    pub(crate) fn pop(&mut self) -> Option<(Chunk, Leaf)> {
+        self.queue.pop_front()
+    }
+}
