@@ -1,0 +1,4 @@
+//! The `streamkeeper` command.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,4 @@
+//! `cargo xtask`: what the project does with itself.
+#![forbid(unsafe_code)]
+
+fn main() {}
