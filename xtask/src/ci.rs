@@ -1,0 +1,68 @@
+//! Everything that has to pass before a change lands. The quick checks come first, the tests last.
+
+use crate::{
+    arch, fixtures, peers,
+    run::{Result, cargo, cmd, root, step},
+};
+
+pub(crate) fn run() -> Result {
+    step("format", || cargo("fmt").args(["--all", "--check"]).run())?;
+    step("architecture", arch::check)?;
+    step("fixtures", fixtures::check)?;
+    step("clippy", || {
+        cargo("clippy")
+            .args(["--workspace", "--all-targets", "--all-features", "--quiet", "--", "-D", "warnings"])
+            .run()
+    })?;
+    step("each crate alone", each_crate_alone)?;
+    step("documentation", || {
+        let doc = cargo("doc").args(["--workspace", "--no-deps", "--all-features", "--quiet"]);
+        doc.env("RUSTDOCFLAGS", "-D warnings").run()
+    })?;
+    step("examples", arch::run_examples)?;
+    step("conformance", || crate::conformance(&[]))?;
+    step("bench gates", bench_gates)?;
+    step("fuzz, briefly", fuzz)?;
+    step("tests with peers", || peers::run().and_then(|()| crate::test(&[])))
+}
+
+/// Features only add: each library builds without any, with its defaults, with each one alone and with all.
+fn each_crate_alone() -> Result {
+    for package in arch::Workspace::load()?.libraries() {
+        let check =
+            || cargo("check").args(["--quiet", "--lib", "--package", &package.name]).env("RUSTFLAGS", "-D warnings");
+        check().run()?;
+        check().arg("--no-default-features").run()?;
+        for feature in package.features.iter().filter(|feature| *feature != "default") {
+            check().args(["--no-default-features", "--features", feature]).run()?;
+        }
+        check().arg("--all-features").run()?;
+    }
+    Ok(())
+}
+
+/// Allocations and instruction counts have budgets; nanoseconds are read by people.
+fn bench_gates() -> Result {
+    if !root().join("benches/Cargo.toml").exists() {
+        println!("there are no benches yet");
+        return Ok(());
+    }
+    cargo("test").args(["--release", "--quiet", "--package", "streamkeeper-benches"]).run()
+}
+
+/// A few seconds for each fuzz target. Needs nightly Rust and cargo-fuzz: the second is installed if only it is missing.
+fn fuzz() -> Result {
+    let script = root().join("fuzz/run");
+    if !script.exists() {
+        println!("there are no fuzz targets yet");
+        return Ok(());
+    }
+    if !cmd("rustup").own_toolchain().args(["run", "nightly", "rustc", "--version"]).works() {
+        println!("NOT RUN: fuzzing needs a nightly toolchain; `rustup toolchain install nightly` gives one");
+        return Ok(());
+    }
+    if !cmd("cargo").own_toolchain().args(["+nightly", "fuzz", "--version"]).works() {
+        cmd("cargo").own_toolchain().args(["+nightly", "install", "--quiet", "--locked", "cargo-fuzz"]).run()?;
+    }
+    cmd(script).own_toolchain().arg("10").run()
+}
