@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use streamkeeper_contract::{Body, Chunk, Lane, Offset, Origin, Raw, Text};
+use streamkeeper_contract::{Body, Chunk, ErrorInfo, Lane, Offset, Origin, Raw, Text};
 
 /// Where in an event's JSON the text of a chunk stands, as a path. It is only followed when text has to be spliced, so decoding pays
 /// nothing for it but a copy of a few words.
@@ -39,6 +39,8 @@ pub(crate) struct Output {
     pub(crate) known: u64,
     /// The format's own end was seen.
     pub(crate) ended: bool,
+    /// An error was added.
+    pub(crate) failed: bool,
 }
 
 impl Output {
@@ -79,6 +81,19 @@ impl Output {
         self.part = self.part.saturating_add(1);
         leaf.prefix = self.prefix;
         self.queue.push_back((chunk, leaf));
+    }
+
+    /// The id of a call that the provider gave none. The same stream gives the same ids.
+    pub(crate) fn made_up_id(lane: Lane) -> Text {
+        format!("call_{}_{}", lane.choice, lane.call).into()
+    }
+
+    /// Adds an error that the provider reports. Only the first one is: providers repeat it.
+    pub(crate) fn error(&mut self, error: ErrorInfo) {
+        if !self.failed {
+            self.failed = true;
+            self.push(Chunk::error(error));
+        }
     }
 
     /// Adds an event that no rule fits.

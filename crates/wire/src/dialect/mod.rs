@@ -1,5 +1,11 @@
 //! One module a format: what its events mean. Only here does anybody know a provider's field names.
 
+mod anthropic;
+mod blocks;
+mod read;
+#[cfg(test)]
+mod testing;
+
 use std::fmt;
 
 use crate::{Format, output::Output};
@@ -27,6 +33,7 @@ pub(crate) struct Event<'a> {
 /// The reader of a format.
 pub(crate) fn reader(format: Format) -> Box<dyn Dialect> {
     match format {
+        Format::AnthropicMessages => Box::<anthropic::Anthropic>::default(),
         _ => Box::new(Unread),
     }
 }
