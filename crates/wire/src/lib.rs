@@ -14,3 +14,4 @@ mod output;
 pub use decoder::{Decoder, Limits, Stats};
 pub use error::WireError;
 pub use format::{Format, Framing, UnknownFormat};
+pub use output::is_made_up;

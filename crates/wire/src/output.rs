@@ -24,6 +24,21 @@ impl Leaf {
     }
 }
 
+const MADE_UP: &str = "unnamed_call_";
+
+/// Whether the id of a tool call was made up here, since the provider gave none: `unnamed_call_`, the choice, `_`, and the number of
+/// the call.
+///
+/// ```
+/// use streamkeeper_wire::is_made_up;
+///
+/// assert!(is_made_up("unnamed_call_0_1"));
+/// assert!(!is_made_up("call_3rqTYrA6H21AYUaRGP4F66oq"));
+/// ```
+pub fn is_made_up(id: &str) -> bool {
+    id.starts_with(MADE_UP)
+}
+
 /// What a dialect makes of events: chunks in order, each with the place of its text.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
@@ -83,9 +98,9 @@ impl Output {
         self.queue.push_back((chunk, leaf));
     }
 
-    /// The id of a call that the provider gave none. The same stream gives the same ids.
+    /// The id of a call that the provider gave none, for [`is_made_up`] to tell. The same stream gives the same ids.
     pub(crate) fn made_up_id(lane: Lane) -> Text {
-        format!("call_{}_{}", lane.choice, lane.call).into()
+        format!("{MADE_UP}{}_{}", lane.choice, lane.call).into()
     }
 
     /// Adds an error that the provider reports. Only the first one is: providers repeat it.
