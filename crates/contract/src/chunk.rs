@@ -18,6 +18,26 @@ use crate::{Channel, EndToken, ErrorInfo, FinishReason, Json, Lane, Outcome, Tex
 /// assert_eq!(chunk.text(), Some("Hello"));
 /// assert_eq!(chunk.lane(), Some(Lane::TEXT));
 /// ```
+///
+/// # JSON form
+///
+/// One flat object: `kind`, what travels beside the body (`at`, `origin`, `amended_by`), the `lane`, and the fields of the body. What has
+/// its default is left out: offset 0, no origin, no provenance, and the zeros of a lane or a whole lane of zeros. A lane states its
+/// `channel` only where the kind does not tell it. Fields may be read in any order; it is quickest if `kind` is the first.
+///
+/// Kinds and fields that this version does not know survive as they were written ([`Body::Unknown`], [`Meta::extra`]). A field that is
+/// missing, doubled or of a wrong type is an error that names it.
+///
+/// ```
+/// # use streamkeeper_contract::{Chunk, Lane};
+/// let chunk: Chunk = serde_json::from_str(r#"{"kind":"content_delta","lane":{"choice":1},"text":"Hello"}"#)?;
+/// assert_eq!(chunk, Chunk::delta(Lane::TEXT.in_choice(1), "Hello"));
+///
+/// let later = r#"{"kind":"content_delta","text":"Hello","confidence":0.990}"#;
+/// let chunk: Chunk = serde_json::from_str(later)?;
+/// assert_eq!(serde_json::to_string(&chunk)?, later);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chunk {
     body: Body,
@@ -235,6 +255,32 @@ kinds! {
     Raw = "raw",
     /// See [`Body::Unknown`].
     Unknown = "unknown",
+}
+
+impl ChunkKind {
+    /// The channel of the lanes of this kind, where the kind tells it: that of a delta, arguments for tool calls, and so on.
+    ///
+    /// ```
+    /// use streamkeeper_contract::{Channel, ChunkKind};
+    ///
+    /// assert_eq!(ChunkKind::ReasoningDelta.channel(), Some(Channel::Reasoning));
+    /// assert_eq!(ChunkKind::ToolCallStart.channel(), Some(Channel::Arguments));
+    /// assert_eq!(ChunkKind::Snapshot.channel(), None);
+    /// ```
+    pub const fn channel(self) -> Option<Channel> {
+        Some(match self {
+            Self::ContentDelta => Channel::Text,
+            Self::ReasoningDelta => Channel::Reasoning,
+            Self::RefusalDelta => Channel::Refusal,
+            Self::ToolCallDelta | Self::ToolCallStart | Self::ToolCallEnd | Self::ToolCall => Channel::Arguments,
+            Self::ToolResultDelta | Self::ToolResult => Channel::ToolResult,
+            Self::ProviderToolDelta | Self::ProviderToolStart | Self::ProviderToolEnd | Self::ProviderToolOutput => {
+                Channel::ProviderTool
+            }
+            Self::TranscriptDelta => Channel::Transcript,
+            _ => return None,
+        })
+    }
 }
 
 // An interest is a set of kinds in 64 bits.
@@ -482,6 +528,9 @@ impl Provenance {
 }
 
 /// Fields of the source that this version does not know, as raw text in their order.
+///
+/// Unknown fields of an object inside a chunk stand under the name of that object: `("lane", {"floor":7.0})`. In the chunk's JSON form
+/// they follow the known fields; one that has the name of a known field of its kind is left out there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extra(pub Vec<(Text, Json)>);
 

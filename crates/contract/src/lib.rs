@@ -7,6 +7,7 @@
 mod call_class;
 mod chunk;
 mod failure;
+mod form;
 mod id;
 mod json;
 mod lane;

@@ -1,0 +1,4 @@
+//! The contract's types as a user meets them.
+
+mod json_form;
+mod samples;
