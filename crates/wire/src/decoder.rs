@@ -1,6 +1,11 @@
 use streamkeeper_contract::{Chunk, Offset};
 
-use crate::{Format, Framing, WireError};
+use crate::{
+    Format, Framing, WireError, detect,
+    dialect::{Dialect, Event, reader},
+    frame::{Frame, Framer},
+    output::{Leaf, Output},
+};
 
 /// Limits of a [`Decoder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,30 +43,50 @@ pub struct Stats {
 
 /// Bytes in, chunks out.
 #[derive(Debug)]
-pub struct Decoder {}
+pub struct Decoder {
+    limits: Limits,
+    format: Option<Format>,
+    framing: Option<Framing>,
+    framer: Option<Framer>,
+    dialect: Option<Box<dyn Dialect>>,
+    out: Output,
+    stats: Stats,
+    /// Bytes that came before the framing was known.
+    head: Vec<u8>,
+    error: Option<WireError>,
+}
 
 impl Decoder {
     /// A decoder of a named format. The framing is told from the first bytes.
     pub fn new(format: Format) -> Self {
-        let _ = format;
-        Self {}
+        Self { dialect: Some(reader(format)), format: Some(format), ..Self::detect() }
     }
 
     /// A decoder that tells the format from the first event. It holds back chunks until then (at most 64 KiB of input).
     pub fn detect() -> Self {
-        Self {}
+        Self {
+            limits: Limits::default(),
+            format: None,
+            framing: None,
+            framer: None,
+            dialect: None,
+            out: Output::default(),
+            stats: Stats::default(),
+            head: Vec::new(),
+            error: None,
+        }
     }
 
     /// With other limits.
     #[must_use]
-    pub fn limits(self, limits: Limits) -> Self {
-        let _ = limits;
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
     /// Stamps the chunks of the bytes pushed from here on.
     pub fn set_offset(&mut self, at: Offset) {
-        let _ = at;
+        self.out.set_offset(at);
     }
 
     /// Takes the next bytes of the body.
@@ -69,7 +94,8 @@ impl Decoder {
     /// # Errors
     /// See [`WireError`]. After an error the decoder takes no more bytes; chunks decoded before are still there.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        let _ = bytes;
+        self.feed(bytes)?;
+        while self.step()? {}
         Ok(())
     }
 
@@ -78,26 +104,126 @@ impl Decoder {
     /// # Errors
     /// If it was empty or fits no format.
     pub fn finish(&mut self) -> Result<(), WireError> {
+        self.close()?;
+        while self.step()? {}
+        self.end();
         Ok(())
+    }
+
+    /// After the last frame of a closed body: lets the dialect say what a clean end means.
+    pub(crate) fn end(&mut self) {
+        if !self.stats.cut_off
+            && let Some(dialect) = &mut self.dialect
+        {
+            dialect.finish(&mut self.out);
+        }
+    }
+
+    /// Takes bytes without decoding them: [`step`](Decoder::step) does that, frame by frame.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        self.stats.bytes += bytes.len() as u64;
+        if let Some(framer) = &mut self.framer {
+            framer.push(bytes);
+            return Ok(());
+        }
+        self.head.extend_from_slice(bytes);
+        if let Some(framing) = detect::framing(self.format, &self.head, false) {
+            self.open(framing);
+        }
+        Ok(())
+    }
+
+    /// The body is over; [`step`](Decoder::step) gives what is left.
+    pub(crate) fn close(&mut self) -> Result<(), WireError> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        if self.framer.is_none() {
+            let framing = detect::framing(self.format, &self.head, true).ok_or(WireError::Undetected)?;
+            self.open(framing);
+        }
+        if let Some(framer) = &mut self.framer {
+            framer.finish();
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, framing: Framing) {
+        let mut framer = Framer::new(framing, self.limits.event_bytes);
+        framer.push(&std::mem::take(&mut self.head));
+        self.framing = Some(framing);
+        self.framer = Some(framer);
+    }
+
+    /// Decodes one frame and says whether there was one. Its bytes are in [`frame`](Decoder::frame) until the next step; its chunks are
+    /// taken with [`pop`](Decoder::pop).
+    pub(crate) fn step(&mut self) -> Result<bool, WireError> {
+        let Some(framer) = &mut self.framer else { return Ok(false) };
+        match framer.advance() {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => {
+                self.error = Some(error.clone());
+                return Err(error);
+            }
+        }
+        self.out.next_frame();
+        let Some(frame) = framer.frame() else { return Ok(true) };
+        let Some(data) = frame.data else { return Ok(true) };
+        if frame.outside {
+            self.out.outside(data);
+            return Ok(true);
+        }
+        if frame.unterminated {
+            if serde_json::from_str::<serde::de::IgnoredAny>(data).is_err() {
+                self.stats.cut_off = true;
+                return Ok(true);
+            }
+            self.stats.unterminated = true;
+        }
+        self.stats.events += 1;
+        let event = Event { name: frame.name, data };
+        if self.dialect.is_none() {
+            let format = detect::format(&event);
+            self.format = Some(format);
+            self.dialect = Some(reader(format));
+        }
+        if let Some(dialect) = &mut self.dialect {
+            dialect.event(&event, &mut self.out);
+        }
+        Ok(true)
+    }
+
+    /// The frame decoded last.
+    pub(crate) fn frame(&self) -> Option<Frame<'_>> {
+        self.framer.as_ref()?.frame()
+    }
+
+    /// Takes the oldest chunk with the place of its text.
+    pub(crate) fn pop(&mut self) -> Option<(Chunk, Leaf)> {
+        self.out.pop()
     }
 
     /// Takes the oldest decoded chunk.
     pub fn next_chunk(&mut self) -> Option<Chunk> {
-        None
+        self.out.pop().map(|(chunk, _)| chunk)
     }
 
     /// The format, once it is known.
     pub fn format(&self) -> Option<Format> {
-        None
+        self.format
     }
 
     /// The framing, once it is known.
     pub fn framing(&self) -> Option<Framing> {
-        None
+        self.framing
     }
 
     /// What was seen so far.
     pub fn stats(&self) -> Stats {
-        Stats::default()
+        Stats { unknown: self.out.unknown, end_mark: Some(self.out.ended), ..self.stats.clone() }
     }
 }

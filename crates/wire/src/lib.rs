@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod decoder;
+mod detect;
 mod dialect;
 mod error;
 mod format;

@@ -111,6 +111,11 @@ impl Output {
         }
     }
 
+    /// Adds what stood outside of any event: an error body.
+    pub(crate) fn outside(&mut self, data: &str) {
+        self.error(ErrorInfo::new("error").with_message(data));
+    }
+
     /// Adds an event that no rule fits.
     pub(crate) fn raw(&mut self, name: Option<&str>, data: &str) {
         self.unknown += 1;
