@@ -56,6 +56,8 @@ pub(crate) struct Output {
     pub(crate) ended: bool,
     /// An error was added.
     pub(crate) failed: bool,
+    /// How the format said that it ended, where that is no finish: `failed`, `RUN_ERROR`.
+    pub(crate) stated_end: Option<Text>,
 }
 
 impl Output {
@@ -103,7 +105,7 @@ impl Output {
         format!("{MADE_UP}{}_{}", lane.choice, lane.call).into()
     }
 
-    /// Adds an error that the provider reports. Only the first one is: providers repeat it.
+    /// Adds an error that the provider reports. Only the first one is: providers repeat it. No finish may follow it.
     pub(crate) fn error(&mut self, error: ErrorInfo) {
         if !self.failed {
             self.failed = true;

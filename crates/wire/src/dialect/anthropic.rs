@@ -47,6 +47,7 @@ impl Anthropic {
                 self.count(usage, out);
                 if let Some(stated) = reason
                     && !self.finished
+                    && !out.failed
                 {
                     self.finished = true;
                     self.message.blocks.end_all(out);
@@ -54,10 +55,7 @@ impl Anthropic {
                 }
             }
             Said::Over => out.ended = true,
-            Said::Failed(error) => {
-                out.ended = true;
-                out.error(error);
-            }
+            Said::Failed(error) => out.error(error),
         }
         Some(())
     }

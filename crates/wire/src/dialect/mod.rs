@@ -2,6 +2,9 @@
 
 mod anthropic;
 mod blocks;
+mod gemini;
+mod openai_responses;
+mod partial_args;
 mod read;
 #[cfg(test)]
 mod testing;
@@ -33,6 +36,8 @@ pub(crate) struct Event<'a> {
 /// The reader of a format.
 pub(crate) fn reader(format: Format) -> Box<dyn Dialect> {
     match format {
+        Format::OpenAiResponses => Box::<openai_responses::OpenAiResponses>::default(),
+        Format::Gemini => Box::<gemini::Gemini>::default(),
         Format::AnthropicMessages => Box::<anthropic::Anthropic>::default(),
         _ => Box::new(Unread),
     }

@@ -1,0 +1,295 @@
+//! Bedrock `ConverseStream`: one event type a message, named in its header.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use streamkeeper_contract::{
+    Annotation, Body, Channel, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Opaque,
+    ProviderToolOutput, Stated, Text, ToolCallStart, Usage,
+};
+
+use crate::output::{Leaf, Output};
+
+use super::{
+    Dialect, Event,
+    blocks::{Blocks, Tool},
+    read::{Lanes, Num, Str, filled, is_filled, parse, plain},
+};
+
+/// Reads one message.
+#[derive(Debug, Default)]
+pub(super) struct BedrockConverse {
+    lanes: Lanes,
+    blocks: Blocks,
+    begun: bool,
+    finished: bool,
+    usage: Usage,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Wire<'a> {
+    content_block_index: Num,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    start: Option<&'a RawValue>,
+    #[serde(borrow)]
+    role: Str<'a>,
+    #[serde(borrow)]
+    stop_reason: Str<'a>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    trace: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Delta<'a> {
+    #[serde(borrow)]
+    text: Str<'a>,
+    #[serde(borrow)]
+    reasoning_content: Option<Reasoning<'a>>,
+    #[serde(borrow)]
+    tool_use: Option<ToolUse<'a>>,
+    #[serde(borrow)]
+    citation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    image: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Reasoning<'a> {
+    #[serde(borrow)]
+    text: Str<'a>,
+    #[serde(borrow)]
+    signature: Str<'a>,
+    #[serde(borrow)]
+    redacted_content: Str<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ToolUse<'a> {
+    #[serde(borrow)]
+    input: Str<'a>,
+}
+
+/// The event types, which are also the keys under which recorders that keep no headers put the payload.
+const NAMES: [(&str, &str); 6] = [
+    ("contentBlockDelta", "contentBlockDelta/"),
+    ("contentBlockStart", "contentBlockStart/"),
+    ("contentBlockStop", "contentBlockStop/"),
+    ("messageStart", "messageStart/"),
+    ("messageStop", "messageStop/"),
+    ("metadata", "metadata/"),
+];
+
+impl Dialect for BedrockConverse {
+    fn event(&mut self, event: &Event<'_>, out: &mut Output) {
+        let read = match event.name {
+            Some(name) => self.read(name, event.data, out),
+            None => self.unwrap(event.data, out),
+        };
+        match read {
+            Some(()) => out.known += 1,
+            None => out.raw(event.name, event.data),
+        }
+    }
+}
+
+impl BedrockConverse {
+    /// An event whose type is the key around its payload.
+    fn unwrap(&mut self, data: &str, out: &mut Output) -> Option<()> {
+        let wrapped: std::collections::BTreeMap<Str<'_>, &RawValue> = serde_json::from_str(data).ok()?;
+        let (name, payload) = wrapped.iter().next()?;
+        let name = name.as_str();
+        let known = NAMES.iter().find(|(known, _)| *known == name);
+        if known.is_none() && !is_exception(name) {
+            return None;
+        }
+        let before = std::mem::replace(&mut out.prefix, known.map_or("", |(_, prefix)| prefix));
+        let read = self.read(name, payload.get(), out);
+        out.prefix = before;
+        read
+    }
+
+    fn read(&mut self, name: &str, data: &str, out: &mut Output) -> Option<()> {
+        let wire: Wire<'_> = serde_json::from_str(data).ok()?;
+        let index = wire.content_block_index.or_zero();
+        match name {
+            "contentBlockDelta" => self.delta(index, wire.delta.as_ref()?, out)?,
+            "contentBlockStart" => self.begin_block(index, wire.start, out)?,
+            "contentBlockStop" => self.blocks.end(index, out),
+            "messageStart" => {
+                if !std::mem::replace(&mut self.begun, true) {
+                    let role = wire.role.text();
+                    out.push(Body::MessageStart(Box::new(MessageInfo { choice: 0, id: None, role, model: None })));
+                }
+            }
+            "messageStop" => {
+                self.blocks.end_all(out);
+                out.ended = true;
+                if let Some(stated) = wire.stop_reason.get()
+                    && !self.finished
+                    && !out.failed
+                {
+                    self.finished = true;
+                    out.push(finish(stated));
+                }
+            }
+            "metadata" => {
+                if let Some(usage) = wire.usage.and_then(usage_of) {
+                    self.usage.update(&usage);
+                    out.push(Body::Usage(Box::new(self.usage.clone())));
+                }
+                if let Some(trace) = wire.trace.filter(|trace| is_filled(Some(trace))) {
+                    out.push(annotation(Lane::TEXT, "trace", trace));
+                }
+            }
+            name if is_exception(name) => {
+                let error = ErrorInfo::new(name);
+                out.error(match wire.message.filter(|message| message.get() != "null") {
+                    Some(message) => error.with_message(plain(message)),
+                    None => error,
+                });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn begin_block(&mut self, index: u64, start: Option<&RawValue>, out: &mut Output) -> Option<()> {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Start<'a> {
+            #[serde(borrow)]
+            tool_use: Option<ToolStart<'a>>,
+            #[serde(borrow)]
+            tool_result: Option<ToolStart<'a>>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct ToolStart<'a> {
+            #[serde(borrow)]
+            tool_use_id: Str<'a>,
+            #[serde(borrow)]
+            name: Str<'a>,
+            #[serde(borrow, rename = "type")]
+            kind: Str<'a>,
+        }
+        let wire: Start<'_> = match start {
+            Some(start) => parse(start)?,
+            None => Start::default(),
+        };
+        let part = self.blocks.begin(index, &mut self.lanes, out);
+        if let Some(tool) = wire.tool_use {
+            let channel = match tool.kind.as_str() {
+                "server_tool_use" => Channel::ProviderTool,
+                _ => Channel::Arguments,
+            };
+            let lane = self.lanes.call(part, channel);
+            let id = tool.tool_use_id.filled().map_or_else(|| Output::made_up_id(lane), Text::from);
+            self.lanes.name(&id, lane);
+            let start = Box::new(ToolCallStart { lane, id, name: tool.name.text().unwrap_or_default() });
+            out.push(match channel {
+                Channel::ProviderTool => Body::ProviderToolStart(start),
+                _ => Body::ToolCallStart(start),
+            });
+            self.blocks.set_tool(index, Tool { lane, whole: false });
+        } else if let Some(result) = wire.tool_result {
+            // Its content follows as deltas.
+            let id = result.tool_use_id.text().unwrap_or_default();
+            let lane = self.lanes.named(&id).unwrap_or_else(|| self.lanes.call(part, Channel::ProviderTool));
+            self.lanes.name(&id, lane);
+            self.blocks.set_tool(index, Tool { lane, whole: true });
+        } else if let Some(start) = start.filter(|start| is_filled(Some(start))) {
+            out.push(Body::Custom(Box::new(Custom { name: "contentBlockStart".into(), value: Json::from(start) })));
+        }
+        Some(())
+    }
+
+    fn delta(&mut self, index: u64, delta: &Delta<'_>, out: &mut Output) -> Option<()> {
+        if delta.text.get().is_some() {
+            let lane = self.blocks.lane(index, Channel::Text, &mut self.lanes);
+            out.delta(lane, delta.text.clone(), Leaf::new("delta/text", [0; 4]));
+        } else if let Some(reasoning) = &delta.reasoning_content {
+            let lane = self.blocks.lane(index, Channel::Reasoning, &mut self.lanes);
+            out.delta(lane, reasoning.text.clone(), Leaf::new("delta/reasoningContent/text", [0; 4]));
+            for (form, data) in [("signature", &reasoning.signature), ("redacted", &reasoning.redacted_content)] {
+                if let Some(data) = data.filled() {
+                    out.push(Body::Opaque(Box::new(Opaque { lane, form: form.into(), data: data.into() })));
+                }
+            }
+        } else if let Some(tool) = &delta.tool_use {
+            let Tool { lane, .. } = self.blocks.tool(index)?;
+            out.delta(lane, tool.input.clone(), Leaf::new("delta/toolUse/input", [0; 4]));
+        } else if let Some(citation) = delta.citation {
+            let lane = self.blocks.lane(index, Channel::Text, &mut self.lanes);
+            out.push(annotation(lane, "citation", citation));
+        } else if let Some(result) = delta.tool_result {
+            let Tool { lane, .. } = self.blocks.tool(index)?;
+            let output = ProviderToolOutput { lane, id: Text::default(), name: "toolResult".into(), output: Json::from(result) };
+            out.push(Body::ProviderToolOutput(Box::new(output)));
+        } else {
+            let image = delta.image?;
+            out.push(Body::Custom(Box::new(Custom { name: "image".into(), value: Json::from(image) })));
+        }
+        Some(())
+    }
+}
+
+/// Whether the name of an event is that of an error: `throttlingException`, `modelStreamErrorException`.
+fn is_exception(name: &str) -> bool {
+    name.ends_with("Exception") || name.ends_with("Error")
+}
+
+fn finish(stated: &str) -> Body {
+    let reason = match stated {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "tool_use" => FinishReason::ToolCalls,
+        "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,
+        word => FinishReason::Other(word.into()),
+    };
+    Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated.into()) }))
+}
+
+/// The provider's numbers. Input counts neither what a cache served nor what it stored; reasoning is part of the output.
+fn usage_of(raw: &RawValue) -> Option<Usage> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Wire {
+        input_tokens: Num,
+        output_tokens: Num,
+        total_tokens: Num,
+        cache_read_input_tokens: Num,
+        cache_write_input_tokens: Num,
+    }
+    let wire: Wire = parse(raw)?;
+    Some(Usage {
+        uncached_input: wire.input_tokens.0,
+        cache_read: wire.cache_read_input_tokens.0,
+        cache_write: wire.cache_write_input_tokens.0,
+        output: wire.output_tokens.0,
+        stated: Stated {
+            input: wire.input_tokens.0,
+            output: wire.output_tokens.0,
+            cached: wire.cache_read_input_tokens.0,
+            cache_write: wire.cache_write_input_tokens.0,
+            total: wire.total_tokens.0,
+            raw: Some(raw.into()),
+            ..Stated::default()
+        },
+        ..Usage::default()
+    })
+}
+
+fn annotation(lane: Lane, form: &'static str, value: &RawValue) -> Body {
+    Body::Annotation(Box::new(Annotation { lane, form: Text::from_static(form), value: Json::from(value) }))
+}

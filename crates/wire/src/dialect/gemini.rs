@@ -1,0 +1,523 @@
+//! Gemini `streamGenerateContent`: every event is a piece of a whole response; parts have no index.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use streamkeeper_contract::{
+    Annotation, Body, Channel, Custom, Finish, FinishReason, Json, Lane, Media, MediaData, MessageInfo, Opaque,
+    ProviderToolOutput, Stated, Text, ToolCall, ToolCallStart, Usage,
+};
+
+use crate::output::{Leaf, Output};
+
+use super::{
+    Dialect, Event,
+    partial_args::PartialArgs,
+    read::{Flag, Lanes, List, Num, Str, error_info, is_filled, leaf, parse},
+};
+
+/// Reads one response.
+///
+/// Some servers state a finish reason in every event, so a finish is held back until the body ends.
+#[derive(Debug, Default)]
+pub(super) struct Gemini {
+    choices: BTreeMap<u16, Choice>,
+    usage: Usage,
+    /// The last usage as written: most events of a stream repeat it or change one number of it.
+    usage_text: String,
+    finishing: bool,
+}
+
+#[derive(Debug, Default)]
+struct Choice {
+    lanes: Lanes,
+    begun: bool,
+    /// The text that grows.
+    open: Option<Lane>,
+    /// A call whose arguments come in pieces.
+    streamed: Option<Streamed>,
+    /// The client has tools to run.
+    calls: bool,
+    safety: String,
+    finish: Option<Held>,
+}
+
+/// A finish that is held back.
+#[derive(Debug)]
+enum Held {
+    Stated(Text),
+    /// The prompt was blocked, so there is no candidate to state a reason.
+    Blocked,
+}
+
+#[derive(Debug)]
+struct Streamed {
+    lane: Lane,
+    args: PartialArgs,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Wire<'a> {
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    #[serde(borrow)]
+    prompt_feedback: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model_version: Str<'a>,
+    #[serde(borrow)]
+    response_id: Str<'a>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Candidate<'a> {
+    index: Num,
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    #[serde(borrow)]
+    finish_reason: Str<'a>,
+    #[serde(borrow)]
+    finish_message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    safety_ratings: Option<&'a RawValue>,
+    #[serde(borrow)]
+    citation_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    grounding_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    url_context_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    logprobs_result: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Str<'a>,
+    thought: Flag,
+    #[serde(borrow)]
+    thought_signature: Str<'a>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
+    #[serde(borrow)]
+    executable_code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    code_execution_result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_call: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    inline_data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    file_data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function_response: Option<&'a RawValue>,
+}
+
+impl Dialect for Gemini {
+    fn event(&mut self, event: &Event<'_>, out: &mut Output) {
+        match self.read(event, out) {
+            Some(()) => out.known += 1,
+            None => out.raw(event.name, event.data),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Output) {
+        for (index, choice) in &mut self.choices {
+            let Some(held) = choice.finish.take() else { continue };
+            choice.end_parts(*index, out);
+            let (reason, stated) = match held {
+                Held::Stated(word) => (reason(&word, choice.calls), Some(word)),
+                Held::Blocked => (FinishReason::ContentFilter, None),
+            };
+            if out.failed {
+                out.stated_end = stated.or(out.stated_end.take());
+            } else {
+                out.push(Body::Finish(Box::new(Finish { choice: *index, reason, stated })));
+            }
+        }
+    }
+}
+
+impl Gemini {
+    fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
+        let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
+        if let Some(error) = wire.error {
+            out.error(error_info(error));
+            return Some(());
+        }
+        if wire.candidates.is_none() && wire.prompt_feedback.is_none() && wire.usage_metadata.is_none() {
+            return None;
+        }
+        let candidates = wire.candidates.as_deref().unwrap_or_default();
+        for (at, candidate) in candidates.iter().enumerate() {
+            let index = u16::try_from(candidate.index.0.unwrap_or(at as u64)).unwrap_or(u16::MAX);
+            let choice = self.choices.entry(index).or_default();
+            choice.begin(index, &wire, out);
+            let parts = candidate.content.as_ref().and_then(|content| content.parts.as_deref()).unwrap_or_default();
+            for (part_at, part) in parts.iter().enumerate() {
+                choice.part(index, part, [at, part_at], event.data, out);
+            }
+            choice.notes(index, candidate, out);
+            if let Some(stated) = candidate.finish_reason.filled() {
+                choice.finish = Some(Held::Stated(stated.into()));
+                self.finishing = true;
+                out.ended = true;
+            }
+        }
+        if let Some(feedback) = wire.prompt_feedback.filter(|feedback| is_filled(Some(feedback))) {
+            let choice = self.choices.entry(0).or_default();
+            choice.begin(0, &wire, out);
+            out.push(annotation(Lane::TEXT, "safety", feedback));
+            if is_blocked(feedback) {
+                choice.finish.get_or_insert(Held::Blocked);
+                out.ended = true;
+            }
+        }
+        if let Some(usage) = wire.usage_metadata {
+            self.count(usage, out);
+        }
+        Some(())
+    }
+
+    fn count(&mut self, raw: &RawValue, out: &mut Output) {
+        // The statement as written is kept from the last event on only: it would cost every event a copy.
+        let last = self.finishing && self.usage.stated.raw.is_none();
+        if self.usage_text == raw.get() && !last {
+            return;
+        }
+        self.usage_text.clear();
+        self.usage_text.push_str(raw.get());
+        let Some(mut usage) = usage_of(raw) else { return };
+        if self.finishing {
+            usage.stated.raw = Some(Json::from(raw));
+        }
+        self.usage.update(&usage);
+        out.push(Body::Usage(Box::new(self.usage.clone())));
+    }
+}
+
+impl Choice {
+    fn begin(&mut self, choice: u16, wire: &Wire<'_>, out: &mut Output) {
+        if !std::mem::replace(&mut self.begun, true) {
+            let (id, model) = (wire.response_id.text(), wire.model_version.text());
+            out.push(Body::MessageStart(Box::new(MessageInfo { choice, id, role: Some("assistant".into()), model })));
+        }
+    }
+
+    fn part(&mut self, choice: u16, part: &Part<'_>, at: [usize; 2], event: &str, out: &mut Output) {
+        let signed = if let Some(text) = part.text.get() {
+            let channel = if part.thought.0 { Channel::Reasoning } else { Channel::Text };
+            // An empty text only carries a signature for the text before it.
+            if text.is_empty() {
+                part.thought_signature.filled().map(|_| self.open.unwrap_or_else(|| self.text(choice, channel, out)))
+            } else {
+                let lane = self.text(choice, channel, out);
+                out.delta(lane, part.text.clone(), leaf("candidates/*/content/parts/*/text", &at));
+                Some(lane)
+            }
+        } else if let Some(call) = part.function_call {
+            self.function_call(choice, call, at, out)
+        } else if let Some(code) = part.executable_code {
+            let lane = self.provider_call(choice, code, out);
+            if let Some(code) = parse::<Code<'_>>(code) {
+                out.delta(lane, code.code, leaf("candidates/*/content/parts/*/executableCode/code", &at));
+            }
+            out.push(Body::ProviderToolEnd(lane));
+            Some(lane)
+        } else if let Some(call) = part.tool_call {
+            let lane = self.provider_call(choice, call, out);
+            out.push(custom("toolCall", call));
+            Some(lane)
+        } else if let Some((name, output)) = part.tool_output() {
+            let id = parse::<Named<'_>>(output).and_then(|named| named.id.text()).unwrap_or_default();
+            let lane = self.lanes.named(&id).unwrap_or_else(|| self.provider_call(choice, output, out));
+            let output = ProviderToolOutput { lane, id, name: name.into(), output: Json::from(output) };
+            out.push(Body::ProviderToolOutput(Box::new(output)));
+            Some(lane)
+        } else if let Some(data) = part.inline_data.or(part.file_data) {
+            self.media(choice, data, out)
+        } else if part.thought_signature.filled().is_some() {
+            Some(self.open.unwrap_or_else(|| self.text(choice, Channel::Text, out)))
+        } else {
+            if let Some(raw) = raw_part(event, at) {
+                out.push(custom("part", raw));
+            }
+            None
+        };
+        if let (Some(lane), Some(signature)) = (signed, part.thought_signature.filled()) {
+            out.push(Body::Opaque(Box::new(Opaque { lane, form: "signature".into(), data: signature.into() })));
+        }
+    }
+
+    /// The lane of text in this channel: the open one, or a new part.
+    fn text(&mut self, choice: u16, channel: Channel, out: &mut Output) -> Lane {
+        match self.open {
+            Some(lane) if lane.channel == channel => lane,
+            _ => {
+                let part = self.next_part(choice, out);
+                let lane = Lane::new(channel).in_choice(choice).in_part(part);
+                self.open = Some(lane);
+                lane
+            }
+        }
+    }
+
+    fn next_part(&mut self, choice: u16, out: &mut Output) -> u16 {
+        self.end_parts(choice, out);
+        self.lanes.part()
+    }
+
+    fn call(&mut self, choice: u16, channel: Channel, out: &mut Output) -> Lane {
+        let part = self.next_part(choice, out);
+        self.lanes.call(part, channel).in_choice(choice)
+    }
+
+    /// A call is whole, or begins with a name and gets its arguments in the events that follow; the last one does not continue.
+    fn function_call(&mut self, choice: u16, raw: &RawValue, at: [usize; 2], out: &mut Output) -> Option<Lane> {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Wire<'a> {
+            #[serde(borrow)]
+            id: Str<'a>,
+            #[serde(borrow)]
+            name: Str<'a>,
+            #[serde(borrow)]
+            args: Option<&'a RawValue>,
+            #[serde(borrow)]
+            partial_args: Option<List<'a>>,
+            will_continue: Flag,
+        }
+        let Some(call) = parse::<Wire<'_>>(raw) else {
+            out.push(custom("functionCall", raw));
+            return None;
+        };
+        if call.name.filled().is_some() || call.args.is_some() {
+            let lane = self.call(choice, Channel::Arguments, out);
+            let id = call.id.filled().map_or_else(|| Output::made_up_id(lane), Text::from);
+            let name = call.name.text().unwrap_or_default();
+            self.calls = true;
+            if !call.will_continue.0 && call.partial_args.is_none() {
+                let arguments = call.args.map_or("", RawValue::get).into();
+                let whole = ToolCall { lane, id, name, arguments };
+                let place = leaf("candidates/*/content/parts/*/functionCall/args", &at);
+                out.chunk(Body::ToolCall(Box::new(whole)).into(), place);
+                out.push(Body::PartEnd { choice, part: lane.part });
+                return Some(lane);
+            }
+            out.push(Body::ToolCallStart(Box::new(ToolCallStart { lane, id, name })));
+            self.streamed = Some(Streamed { lane, args: PartialArgs::default() });
+        }
+        let streamed = self.streamed.as_mut()?;
+        let lane = streamed.lane;
+        let mut text = String::new();
+        for value in call.partial_args.iter().flat_map(|list| &list.0) {
+            if streamed.args.add(value, &mut text).is_none() {
+                out.push(custom("partialArgs", value));
+            }
+        }
+        out.delta(lane, text, Leaf::NONE);
+        if !call.will_continue.0 {
+            self.end_parts(choice, out);
+        }
+        Some(lane)
+    }
+
+    /// Something that the provider runs. It is not announced as a call: Gemini shows it as content.
+    fn provider_call(&mut self, choice: u16, raw: &RawValue, out: &mut Output) -> Lane {
+        let lane = self.call(choice, Channel::ProviderTool, out);
+        if let Some(named) = parse::<Named<'_>>(raw) {
+            self.lanes.name(named.id.as_str(), lane);
+        }
+        lane
+    }
+
+    fn media(&mut self, choice: u16, raw: &RawValue, out: &mut Output) -> Option<Lane> {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Wire<'a> {
+            #[serde(borrow)]
+            mime_type: Str<'a>,
+            #[serde(borrow)]
+            data: Str<'a>,
+            #[serde(borrow)]
+            file_uri: Str<'a>,
+        }
+        let wire: Wire<'_> = parse(raw)?;
+        let part = self.next_part(choice, out);
+        let lane = Lane::TEXT.in_choice(choice).in_part(part);
+        let form = match wire.mime_type.as_str().split('/').next() {
+            Some(form @ ("image" | "audio" | "video")) => form,
+            _ => "file",
+        };
+        let data = match wire.file_uri.filled() {
+            Some(uri) => MediaData::Url(uri.into()),
+            None => MediaData::Base64(wire.data.as_str().into()),
+        };
+        out.push(Body::Media(Box::new(Media { lane, form: form.into(), mime: wire.mime_type.text(), data })));
+        out.push(Body::PartEnd { choice, part });
+        Some(lane)
+    }
+
+    /// What a candidate says about its text.
+    fn notes(&mut self, choice: u16, candidate: &Candidate<'_>, out: &mut Output) {
+        let lane = self.open.unwrap_or(Lane::TEXT.in_choice(choice));
+        for (form, value) in [
+            ("citation", candidate.citation_metadata),
+            ("grounding", candidate.grounding_metadata),
+            ("url_context", candidate.url_context_metadata),
+            ("logprobs", candidate.logprobs_result),
+            ("finish_message", candidate.finish_message),
+        ] {
+            if let Some(value) = value.filter(|value| is_filled(Some(value))) {
+                out.push(annotation(lane, form, value));
+            }
+        }
+        // Ratings are repeated in every event.
+        if let Some(ratings) = candidate.safety_ratings.filter(|ratings| is_filled(Some(ratings)) && ratings.get() != self.safety) {
+            ratings.get().clone_into(&mut self.safety);
+            out.push(annotation(lane, "safety", ratings));
+        }
+    }
+
+    fn end_parts(&mut self, choice: u16, out: &mut Output) {
+        if let Some(Streamed { lane, mut args }) = self.streamed.take() {
+            let mut text = String::new();
+            args.end(&mut text);
+            out.delta(lane, text, Leaf::NONE);
+            out.push(Body::ToolCallEnd(lane));
+            out.push(Body::PartEnd { choice, part: lane.part });
+        }
+        if let Some(lane) = self.open.take() {
+            out.push(Body::PartEnd { choice, part: lane.part });
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Code<'a> {
+    #[serde(borrow)]
+    code: Str<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named<'a> {
+    #[serde(borrow)]
+    id: Str<'a>,
+}
+
+impl<'a> Part<'a> {
+    fn tool_output(&self) -> Option<(&'static str, &'a RawValue)> {
+        [
+            ("codeExecutionResult", self.code_execution_result),
+            ("toolResponse", self.tool_response),
+            ("functionResponse", self.function_response),
+        ]
+        .into_iter()
+        .find_map(|(name, output)| Some((name, output?)))
+    }
+}
+
+/// A part that no rule fits, as written. Rare, so it is worth reading the event once more.
+fn raw_part(event: &str, [candidate, part]: [usize; 2]) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Wire<'a> {
+        #[serde(borrow)]
+        candidates: Vec<Candidate<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Candidate<'a> {
+        #[serde(borrow)]
+        content: Content<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Content<'a> {
+        #[serde(borrow)]
+        parts: Vec<&'a RawValue>,
+    }
+    let wire: Wire<'_> = serde_json::from_str(event).ok()?;
+    wire.candidates.get(candidate)?.content.parts.get(part).copied()
+}
+
+fn is_blocked(feedback: &RawValue) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Wire<'a> {
+        #[serde(borrow)]
+        block_reason: Str<'a>,
+    }
+    parse::<Wire<'_>>(feedback).is_some_and(|wire| wire.block_reason.filled().is_some())
+}
+
+fn reason(stated: &str, calls: bool) -> FinishReason {
+    match stated {
+        "STOP" if calls => FinishReason::ToolCalls,
+        "STOP" => FinishReason::Stop,
+        "MAX_TOKENS" => FinishReason::Length,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" | "IMAGE_RECITATION"
+        | "IMAGE_PROHIBITED_CONTENT" | "MODEL_ARMOR" => FinishReason::ContentFilter,
+        word => FinishReason::Other(word.into()),
+    }
+}
+
+/// The provider's numbers. The prompt includes what a cache served; results of tools that the provider ran are counted beside it, and
+/// thoughts beside the candidates.
+fn usage_of(raw: &RawValue) -> Option<Usage> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Wire {
+        prompt_token_count: Num,
+        candidates_token_count: Num,
+        cached_content_token_count: Num,
+        thoughts_token_count: Num,
+        tool_use_prompt_token_count: Num,
+        total_token_count: Num,
+    }
+    let wire: Wire = parse(raw)?;
+    let uncached = wire.prompt_token_count.0.map(|prompt| {
+        prompt
+            .saturating_sub(wire.cached_content_token_count.or_zero())
+            .saturating_add(wire.tool_use_prompt_token_count.or_zero())
+    });
+    let usage = Usage {
+        uncached_input: uncached,
+        cache_read: wire.cached_content_token_count.0,
+        output: wire.candidates_token_count.0,
+        reasoning: wire.thoughts_token_count.0,
+        stated: Stated {
+            input: wire.prompt_token_count.0,
+            output: wire.candidates_token_count.0,
+            cached: wire.cached_content_token_count.0,
+            reasoning: wire.thoughts_token_count.0,
+            total: wire.total_token_count.0,
+            ..Stated::default()
+        },
+        ..Usage::default()
+    };
+    (usage != Usage::default()).then_some(usage)
+}
+
+fn annotation(lane: Lane, form: &'static str, value: &RawValue) -> Body {
+    Body::Annotation(Box::new(Annotation { lane, form: Text::from_static(form), value: Json::from(value) }))
+}
+
+fn custom(name: &str, value: &RawValue) -> Body {
+    Body::Custom(Box::new(Custom { name: name.into(), value: Json::from(value) }))
+}
