@@ -188,6 +188,10 @@ impl Message {
             "message_start" => {
                 let message: MessageWire<'_> = parse(wire.message?)?;
                 if self.begin(&message, out) {
+                    // Recorders that keep one object for the message show text here that is streamed later: it belongs to no lane.
+                    if let Some(content) = message.content.filter(|content| says_something(content)) {
+                        out.push(custom("message_start.content", content));
+                    }
                     return Some(Said::Begun { usage: message.usage });
                 }
             }
@@ -222,10 +226,6 @@ impl Message {
         if self.inside == 0 {
             let (role, model) = (message.role.text(), message.model.text());
             out.push(Body::MessageStart(Box::new(MessageInfo { choice: 0, id, role, model })));
-        }
-        // Recorders that keep one object for the message show text here that is streamed later too: it is not the text of a lane.
-        if let Some(content) = message.content.filter(|content| says_something(content)) {
-            out.push(custom("message_start.content", content));
         }
         true
     }

@@ -1,5 +1,7 @@
 //! Bedrock `ConverseStream`: one event type a message, named in its header.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
@@ -12,7 +14,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     blocks::{Blocks, Tool},
-    read::{Lanes, Num, Str, filled, is_filled, parse, plain},
+    read::{Lanes, Num, Str, is_filled, parse, plain},
 };
 
 /// Reads one message.
@@ -106,13 +108,9 @@ impl Dialect for BedrockConverse {
 impl BedrockConverse {
     /// An event whose type is the key around its payload.
     fn unwrap(&mut self, data: &str, out: &mut Output) -> Option<()> {
-        let wrapped: std::collections::BTreeMap<Str<'_>, &RawValue> = serde_json::from_str(data).ok()?;
-        let (name, payload) = wrapped.iter().next()?;
-        let name = name.as_str();
-        let known = NAMES.iter().find(|(known, _)| *known == name);
-        if known.is_none() && !is_exception(name) {
-            return None;
-        }
+        let wrapped: BTreeMap<String, &RawValue> = serde_json::from_str(data).ok()?;
+        let (name, payload) = wrapped.iter().find(|(name, _)| is_event(name) || is_exception(name))?;
+        let known = NAMES.iter().find(|(known, _)| known == name);
         let before = std::mem::replace(&mut out.prefix, known.map_or("", |(_, prefix)| prefix));
         let read = self.read(name, payload.get(), out);
         out.prefix = before;
@@ -244,8 +242,13 @@ impl BedrockConverse {
     }
 }
 
+/// Whether this is the name of an event type.
+pub(super) fn is_event(name: &str) -> bool {
+    NAMES.iter().any(|(known, _)| *known == name)
+}
+
 /// Whether the name of an event is that of an error: `throttlingException`, `modelStreamErrorException`.
-fn is_exception(name: &str) -> bool {
+pub(super) fn is_exception(name: &str) -> bool {
     name.ends_with("Exception") || name.ends_with("Error")
 }
 

@@ -1,7 +1,11 @@
 //! One module a format: what its events mean. Only here does anybody know a provider's field names.
 
+mod ag_ui;
 mod anthropic;
+mod bedrock_converse;
+mod bedrock_invoke;
 mod blocks;
+mod claude_code;
 mod gemini;
 mod openai_responses;
 mod partial_args;
@@ -37,6 +41,10 @@ pub(crate) struct Event<'a> {
 pub(crate) fn reader(format: Format) -> Box<dyn Dialect> {
     match format {
         Format::OpenAiResponses => Box::<openai_responses::OpenAiResponses>::default(),
+        Format::BedrockConverse => Box::<bedrock_converse::BedrockConverse>::default(),
+        Format::BedrockInvoke => Box::<bedrock_invoke::BedrockInvoke>::default(),
+        Format::AgUi => Box::<ag_ui::AgUi>::default(),
+        Format::ClaudeCode => Box::<claude_code::ClaudeCode>::default(),
         Format::Gemini => Box::<gemini::Gemini>::default(),
         Format::AnthropicMessages => Box::<anthropic::Anthropic>::default(),
         _ => Box::new(Unread),

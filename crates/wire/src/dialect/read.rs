@@ -233,7 +233,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    const LONGEST_ID: usize = 256;
+    pub(super) const LONGEST_ID: usize = 256;
 
     /// The next part.
     pub(super) fn part(&mut self) -> u16 {

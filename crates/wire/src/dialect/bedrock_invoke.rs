@@ -1,0 +1,253 @@
+//! Bedrock `InvokeModelWithResponseStream`: base64 around a model's own format, which the first payload tells.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use streamkeeper_contract::{Body, ErrorInfo, Finish, FinishReason, Lane, Stated, Text, Usage};
+
+use crate::{
+    Format,
+    output::{Leaf, Output},
+};
+
+use super::{
+    Dialect, Event,
+    bedrock_converse::{is_event, is_exception},
+    read::{Num, Str, filled, parse, plain},
+    reader,
+};
+
+/// Reads a stream of wrapped payloads.
+#[derive(Debug, Default)]
+pub(super) struct BedrockInvoke {
+    inner: Option<Box<dyn Dialect>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    bytes: Str<'a>,
+    #[serde(borrow)]
+    chunk: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
+
+impl Dialect for BedrockInvoke {
+    fn event(&mut self, event: &Event<'_>, out: &mut Output) {
+        if self.read(event, out).is_none() {
+            out.raw(event.name, event.data);
+        }
+    }
+
+    fn finish(&mut self, out: &mut Output) {
+        if let Some(inner) = &mut self.inner {
+            inner.finish(out);
+        }
+    }
+}
+
+impl BedrockInvoke {
+    fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
+        let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
+        if let Some(name) = event.name.filter(|name| is_exception(name)) {
+            let error = ErrorInfo::new(name);
+            out.error(match wire.message.filter(|message| message.get() != "null") {
+                Some(message) => error.with_message(plain(message)),
+                None => error,
+            });
+            out.known += 1;
+            return Some(());
+        }
+        // Recorders that keep no headers put the payload under the event's type.
+        let wrapped = wire.chunk.and_then(parse::<Wire<'_>>);
+        let bytes = wrapped.as_ref().unwrap_or(&wire).bytes.filled()?;
+        let payload = String::from_utf8(decode_base64(bytes)?).ok()?;
+        let inner = match &mut self.inner {
+            Some(inner) => inner,
+            None => self.inner.insert(inner_reader(&payload)?),
+        };
+        inner.event(&Event { name: None, data: &payload }, out);
+        if let Some(usage) = metrics_of(&payload) {
+            out.push(Body::Usage(Box::new(usage)));
+        }
+        Some(())
+    }
+}
+
+/// The reader of the format that this payload is in.
+fn inner_reader(payload: &str) -> Option<Box<dyn Dialect>> {
+    let keys: BTreeMap<String, &RawValue> = serde_json::from_str(payload).ok()?;
+    let has = |key: &str| keys.contains_key(key);
+    Some(if keys.keys().any(|key| is_event(key)) {
+        reader(Format::BedrockConverse)
+    } else if has("type") {
+        reader(Format::AnthropicMessages)
+    } else if has("choices") {
+        let chat = keys.get("choices").is_some_and(|choices| choices.get().contains("\"delta\""));
+        reader(if chat { Format::OpenAiChat } else { Format::OpenAiCompletions })
+    } else {
+        Box::<PlainText>::default()
+    })
+}
+
+/// The formats of models that stream nothing but text: Llama, Mistral, Titan, Cohere Command.
+#[derive(Debug, Default)]
+struct PlainText {
+    finished: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PlainWire<'a> {
+    /// Llama.
+    #[serde(borrow)]
+    generation: Str<'a>,
+    /// Titan.
+    #[serde(borrow, rename = "outputText")]
+    output_text: Str<'a>,
+    /// Cohere Command.
+    #[serde(borrow)]
+    text: Str<'a>,
+    /// Mistral.
+    #[serde(borrow)]
+    outputs: Option<Vec<PlainOutput<'a>>>,
+    #[serde(borrow)]
+    stop_reason: Option<&'a RawValue>,
+    #[serde(borrow, rename = "completionReason")]
+    completion_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PlainOutput<'a> {
+    #[serde(borrow)]
+    text: Str<'a>,
+    #[serde(borrow)]
+    stop_reason: Option<&'a RawValue>,
+}
+
+impl Dialect for PlainText {
+    fn event(&mut self, event: &Event<'_>, out: &mut Output) {
+        let Ok(wire) = serde_json::from_str::<PlainWire<'_>>(event.data) else {
+            return out.raw(event.name, event.data);
+        };
+        let output = wire.outputs.as_deref().and_then(<[_]>::first);
+        let texts = [&wire.generation, &wire.output_text, &wire.text];
+        let text = texts.into_iter().chain(output.map(|output| &output.text)).find(|text| text.get().is_some());
+        let reasons = [wire.stop_reason, wire.completion_reason, wire.finish_reason];
+        let stated = reasons.into_iter().chain(output.map(|output| output.stop_reason)).find_map(filled);
+        if text.is_none() && stated.is_none() && metrics_of(event.data).is_none() {
+            return out.raw(event.name, event.data);
+        }
+        out.known += 1;
+        if let Some(text) = text {
+            out.delta(Lane::TEXT, text.clone(), Leaf::NONE);
+        }
+        if let Some(stated) = stated.filter(|_| !self.finished && !out.failed) {
+            self.finished = true;
+            out.ended = true;
+            out.push(Body::PartEnd { choice: 0, part: 0 });
+            out.push(finish(stated));
+        }
+    }
+}
+
+fn finish(stated: Text) -> Body {
+    let reason = match stated.to_ascii_lowercase().as_str() {
+        "stop" | "finish" | "finished" | "complete" | "stop_criteria_met" | "end_turn" => FinishReason::Stop,
+        "length" | "max_tokens" => FinishReason::Length,
+        "content_filtered" | "error_toxic" => FinishReason::ContentFilter,
+        _ => FinishReason::Other(stated.clone()),
+    };
+    Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated) }))
+}
+
+/// What Bedrock itself counted, in the last payload of a model that states no usage of its own.
+fn metrics_of(payload: &str) -> Option<Usage> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Wire<'a> {
+        #[serde(borrow, rename = "amazon-bedrock-invocationMetrics")]
+        metrics: Option<&'a RawValue>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Metrics {
+        input_token_count: Num,
+        output_token_count: Num,
+        cache_read_input_token_count: Num,
+        cache_write_input_token_count: Num,
+    }
+    if !payload.contains("amazon-bedrock-invocationMetrics") {
+        return None;
+    }
+    let raw = serde_json::from_str::<Wire<'_>>(payload).ok()?.metrics?;
+    let metrics: Metrics = parse(raw)?;
+    Some(Usage {
+        uncached_input: metrics.input_token_count.0,
+        cache_read: metrics.cache_read_input_token_count.0,
+        cache_write: metrics.cache_write_input_token_count.0,
+        output: metrics.output_token_count.0,
+        stated: Stated {
+            input: metrics.input_token_count.0,
+            output: metrics.output_token_count.0,
+            cached: metrics.cache_read_input_token_count.0,
+            cache_write: metrics.cache_write_input_token_count.0,
+            ..Stated::default()
+        },
+        ..Usage::default()
+    })
+}
+
+/// Standard base64, with or without its padding. `None` if it is none.
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=').as_bytes();
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
+    for group in text.chunks(4) {
+        let mut bits = 0u32;
+        for symbol in group {
+            let value = match symbol {
+                b'A'..=b'Z' => symbol - b'A',
+                b'a'..=b'z' => symbol - b'a' + 26,
+                b'0'..=b'9' => symbol - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(value);
+        }
+        bits <<= 6 * (4 - group.len());
+        let [_, decoded @ ..] = bits.to_be_bytes();
+        bytes.extend_from_slice(decoded.get(..group.len().checked_sub(1).filter(|n| *n > 0)?)?);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_decoded_or_refused() {
+        for (text, expected) in [
+            ("", Some(&b""[..])),
+            ("Zg==", Some(b"f")),
+            ("Zg", Some(b"f")),
+            ("Zm8=", Some(b"fo")),
+            ("Zm9v", Some(b"foo")),
+            ("Zm9vYg==", Some(b"foob")),
+            ("+/+/", Some(b"\xfb\xff\xbf")),
+            ("Z", None),
+            ("Zm9vY", None),
+            ("Zm 9", None),
+            ("Zm9=v", None),
+        ] {
+            assert_eq!(decode_base64(text).as_deref(), expected, "{text}");
+        }
+    }
+}
