@@ -1,4 +1,4 @@
-use streamkeeper_contract::{Chunk, Offset};
+use streamkeeper_contract::{Chunk, Offset, Text};
 
 use crate::{
     Format, Framing, WireError, detect,
@@ -39,6 +39,9 @@ pub struct Stats {
     pub cut_off: bool,
     /// The format's own end was seen. `None` where this framing cannot show it.
     pub end_mark: Option<bool>,
+    /// How a failed stream says that it ended, in the provider's own word: `failed`, `RUN_ERROR`. A stream that did not fail states
+    /// that in its finish.
+    pub stated_end: Option<Text>,
 }
 
 /// Bytes in, chunks out.
@@ -224,6 +227,11 @@ impl Decoder {
 
     /// What was seen so far.
     pub fn stats(&self) -> Stats {
-        Stats { unknown: self.out.unknown, end_mark: Some(self.out.ended), ..self.stats.clone() }
+        Stats {
+            unknown: self.out.unknown,
+            end_mark: Some(self.out.ended),
+            stated_end: self.out.stated_end.clone(),
+            ..self.stats.clone()
+        }
     }
 }

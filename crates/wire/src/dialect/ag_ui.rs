@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Body, Channel, Chunk, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Opaque, Raw, RunInfo,
-    Text, ToolCallStart, ToolResult,
+    Body, Channel, Chunk, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Opaque, Raw, RunInfo, Text,
+    ToolCallStart, ToolResult,
 };
 
 use crate::output::{Leaf, Output};
@@ -218,9 +218,12 @@ impl AgUi {
 
     /// The first chunk of a message names it; those that follow need not.
     fn chunk(&mut self, channel: Channel, wire: &Wire<'_>, out: &mut Output) {
-        let named = wire.message_id.filled().and_then(|_| self.messages.get(&(key(&wire.message_id), channel)).copied());
+        let named =
+            wire.message_id.filled().and_then(|_| self.messages.get(&(key(&wire.message_id), channel)).copied());
         let lane = match self.chunked {
-            Some(lane) if lane.channel == channel && (wire.message_id.filled().is_none() || named == Some(lane)) => lane,
+            Some(lane) if lane.channel == channel && (wire.message_id.filled().is_none() || named == Some(lane)) => {
+                lane
+            }
             _ => {
                 self.end_chunked(out);
                 let lane = self.begin(channel, wire, out);
@@ -330,7 +333,8 @@ impl AgUi {
                 if let Some(lane) = self.call(call.id.as_str())
                     && let Some(arguments) = call.function.arguments.filled()
                 {
-                    const PLACE: &str = "messages/*/toolCalls/*/function/arguments|messages/*/tool_calls/*/function/arguments";
+                    const PLACE: &str =
+                        "messages/*/toolCalls/*/function/arguments|messages/*/tool_calls/*/function/arguments";
                     out.snapshot(lane, arguments, leaf(PLACE, &[i, j]));
                 }
             }
@@ -352,7 +356,8 @@ impl AgUi {
         if out.failed {
             out.stated_end = Some(stated.into());
         } else if !std::mem::replace(&mut self.finished, true) {
-            let interrupted = is_filled(wire.interrupt) || wire.outcome.is_some_and(|outcome| outcome.get().contains("interrupt"));
+            let interrupted =
+                is_filled(wire.interrupt) || wire.outcome.is_some_and(|outcome| outcome.get().contains("interrupt"));
             let reason = if interrupted { FinishReason::Pause } else { FinishReason::Stop };
             out.push(Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated.into()) })));
         }

@@ -232,7 +232,8 @@ impl BedrockConverse {
             out.push(annotation(lane, "citation", citation));
         } else if let Some(result) = delta.tool_result {
             let Tool { lane, .. } = self.blocks.tool(index)?;
-            let output = ProviderToolOutput { lane, id: Text::default(), name: "toolResult".into(), output: Json::from(result) };
+            let output =
+                ProviderToolOutput { lane, id: Text::default(), name: "toolResult".into(), output: Json::from(result) };
             out.push(Body::ProviderToolOutput(Box::new(output)));
         } else {
             let image = delta.image?;

@@ -89,8 +89,13 @@ impl ClaudeCode {
             }
             "result" => self.result(&wire, out),
             "keep_alive" => {}
-            kind @ ("control_request" | "control_response" | "control_cancel_request" | "tool_progress" | "auth_status"
-            | "rate_limit_event" | "tool_use_summary") => {
+            kind @ ("control_request"
+            | "control_response"
+            | "control_cancel_request"
+            | "tool_progress"
+            | "auth_status"
+            | "rate_limit_event"
+            | "tool_use_summary") => {
                 out.push(Chunk::custom(kind, Json::from_text(event.data).ok()?));
             }
             _ => return None,

@@ -361,10 +361,8 @@ impl Choice {
         let wire: Wire<'_> = parse(raw)?;
         let part = self.next_part(choice, out);
         let lane = Lane::TEXT.in_choice(choice).in_part(part);
-        let form = match wire.mime_type.as_str().split('/').next() {
-            Some(form @ ("image" | "audio" | "video")) => form,
-            _ => "file",
-        };
+        let form = wire.mime_type.as_str().split('/').next().filter(|form| ["image", "audio", "video"].contains(form));
+        let form = form.unwrap_or("file");
         let data = match wire.file_uri.filled() {
             Some(uri) => MediaData::Url(uri.into()),
             None => MediaData::Base64(wire.data.as_str().into()),
@@ -389,7 +387,9 @@ impl Choice {
             }
         }
         // Ratings are repeated in every event.
-        if let Some(ratings) = candidate.safety_ratings.filter(|ratings| is_filled(Some(ratings)) && ratings.get() != self.safety) {
+        if let Some(ratings) =
+            candidate.safety_ratings.filter(|ratings| is_filled(Some(ratings)) && ratings.get() != self.safety)
+        {
             ratings.get().clone_into(&mut self.safety);
             out.push(annotation(lane, "safety", ratings));
         }
@@ -471,8 +471,15 @@ fn reason(stated: &str, calls: bool) -> FinishReason {
         "STOP" if calls => FinishReason::ToolCalls,
         "STOP" => FinishReason::Stop,
         "MAX_TOKENS" => FinishReason::Length,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" | "IMAGE_RECITATION"
-        | "IMAGE_PROHIBITED_CONTENT" | "MODEL_ARMOR" => FinishReason::ContentFilter,
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_RECITATION"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "MODEL_ARMOR" => FinishReason::ContentFilter,
         word => FinishReason::Other(word.into()),
     }
 }

@@ -242,7 +242,9 @@ impl OpenAiResponses {
                 self.whole_call(output, Channel::ProviderTool, wire.code?, Leaf::new("code", [0; 4]), out);
             }
 
-            "response.content_part.added" | "response.reasoning_part.added" => self.begin_part(content, wire.part?, out)?,
+            "response.content_part.added" | "response.reasoning_part.added" => {
+                self.begin_part(content, wire.part?, out)?;
+            }
             "response.reasoning_summary_part.added" => self.begin_part(summary, wire.part?, out)?,
             "response.content_part.done" | "response.reasoning_part.done" => self.end_part(content, wire.part?, out)?,
             "response.reasoning_summary_part.done" => self.end_part(summary, wire.part?, out)?,
@@ -285,7 +287,12 @@ impl OpenAiResponses {
         if !self.begun {
             self.begun = true;
             let (id, model) = (response.id.text(), response.model.text());
-            out.push(Body::MessageStart(Box::new(MessageInfo { choice: 0, id, role: Some("assistant".into()), model })));
+            out.push(Body::MessageStart(Box::new(MessageInfo {
+                choice: 0,
+                id,
+                role: Some("assistant".into()),
+                model,
+            })));
         }
         Some(())
     }
@@ -398,8 +405,12 @@ impl OpenAiResponses {
     /// The parts of an item that comes whole. Their places count from 0; the index that their deltas had may not.
     fn contents(&mut self, output: u64, kind: Kind, list: Option<&List<'_>>, at: At, out: &mut Output) {
         let Some(List(list)) = list else { return };
-        let known: Vec<Slot> =
-            self.parts.range((output, kind, 0)..=(output, kind, u64::MAX)).take(list.len()).map(|(slot, _)| *slot).collect();
+        let known: Vec<Slot> = self
+            .parts
+            .range((output, kind, 0)..=(output, kind, u64::MAX))
+            .take(list.len())
+            .map(|(slot, _)| *slot)
+            .collect();
         let next = known.last().map_or(0, |slot| slot.2.saturating_add(1));
         for (i, raw) in list.iter().enumerate() {
             let Some(part) = parse::<PartWire<'_>>(raw) else { continue };
@@ -416,15 +427,21 @@ impl OpenAiResponses {
 
     /// Encrypted reasoning. It changes from event to event until the item is done; one statement of it is enough.
     fn encrypted(&mut self, output: u64, item: &ItemWire<'_>, at: At, out: &mut Output) {
-        let Some(data) = filled(item.encrypted_content).filter(|_| at != At::Added && self.show(output)) else { return };
-        let first = self.parts.range((output, Kind::Content, 0)..=(output, Kind::Item, 0)).next().map(|(slot, _)| *slot);
+        let Some(data) = filled(item.encrypted_content).filter(|_| at != At::Added && self.show(output)) else {
+            return;
+        };
+        let first =
+            self.parts.range((output, Kind::Content, 0)..=(output, Kind::Item, 0)).next().map(|(slot, _)| *slot);
         let ordinal = self.part(first.unwrap_or((output, Kind::Item, 0)), |_| {});
         let lane = Lane::new(Channel::Reasoning).in_part(ordinal);
         out.push(Body::Opaque(Box::new(Opaque { lane, form: "encrypted".into(), data: data.as_str().into() })));
     }
 
     /// A call that the client has to run. What it gets may come in pieces, whole, or both.
-    #[allow(clippy::too_many_arguments, reason = "one row of a table: an item, its tool, its input and where that stands")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one row of a table: an item, its tool, its input and where that stands"
+    )]
     fn client_call(
         &mut self,
         output: u64,
@@ -670,7 +687,9 @@ fn call_id(item: &ItemWire<'_>, lane: Lane) -> Text {
 
 /// Whether an event only says that a provider's tool is at work.
 fn is_progress(kind: &str) -> bool {
-    let Some((tool, state)) = kind.strip_prefix("response.").and_then(|kind| kind.rsplit_once('.')) else { return false };
+    let Some((tool, state)) = kind.strip_prefix("response.").and_then(|kind| kind.rsplit_once('.')) else {
+        return false;
+    };
     (tool.ends_with("_call") || tool == "mcp_list_tools")
         && matches!(state, "in_progress" | "searching" | "generating" | "interpreting" | "completed" | "failed")
 }

@@ -143,7 +143,9 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             let end = after.find(['.', '[']).unwrap_or(after.len());
             steps.push(Step::Key(after[..end].to_owned()));
             rest = &after[end..];
-        } else if let Some(quote) = rest.strip_prefix('[').and_then(|rest| rest.chars().next()).filter(|c| "'\"".contains(*c)) {
+        } else if let Some(quote) =
+            rest.strip_prefix('[').and_then(|rest| rest.chars().next()).filter(|c| "'\"".contains(*c))
+        {
             let mut key = String::new();
             let mut chars = rest[2..].char_indices();
             let end = loop {

@@ -106,22 +106,25 @@ fn lane_name(lane: Lane) -> String {
     format!("{}.{}{call}/{channel}", lane.choice, lane.part)
 }
 
+/// The buckets, and after `|` what the provider stated.
 fn usage_line(usage: &Usage) -> String {
-    [
+    let counts = |counts: &[(&str, Option<u64>)]| {
+        counts.iter().filter_map(|(name, count)| Some(format!("{name} {}", (*count)?))).collect::<Vec<_>>().join(" ")
+    };
+    let buckets = counts(&[
         ("in", usage.uncached_input),
         ("read", usage.cache_read),
         ("write", usage.cache_write),
         ("out", usage.output),
         ("reasoning", usage.reasoning),
-        ("| in", usage.stated.input),
+    ]);
+    let stated = counts(&[
+        ("in", usage.stated.input),
         ("out", usage.stated.output),
         ("cached", usage.stated.cached),
         ("write", usage.stated.cache_write),
         ("reasoning", usage.stated.reasoning),
         ("total", usage.stated.total),
-    ]
-    .into_iter()
-    .filter_map(|(name, count)| Some(format!("{name} {}", count?)))
-    .collect::<Vec<_>>()
-    .join(" ")
+    ]);
+    format!("{buckets} | {stated}")
 }
