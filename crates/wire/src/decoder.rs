@@ -57,6 +57,10 @@ pub struct Decoder {
     /// Bytes that came before the framing was known.
     head: Vec<u8>,
     error: Option<WireError>,
+    /// What the first event looks like.
+    looks_like: Option<Format>,
+    /// Something other than events was seen: comments, a bare error.
+    other: bool,
 }
 
 impl Decoder {
@@ -77,6 +81,8 @@ impl Decoder {
             stats: Stats::default(),
             head: Vec::new(),
             error: None,
+            looks_like: None,
+            other: false,
         }
     }
 
@@ -109,16 +115,26 @@ impl Decoder {
     pub fn finish(&mut self) -> Result<(), WireError> {
         self.close()?;
         while self.step()? {}
-        self.end();
-        Ok(())
+        self.end()
     }
 
     /// After the last frame of a closed body: lets the dialect say what a clean end means.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn end(&mut self) -> Result<(), WireError> {
         if !self.stats.cut_off
             && let Some(dialect) = &mut self.dialect
         {
             dialect.finish(&mut self.out);
+        }
+        let understood =
+            self.stats.events > self.out.unknown || self.out.failed || (self.stats.cut_off && self.format.is_some());
+        match self.format {
+            _ if understood || (self.other && self.stats.events == 0) => Ok(()),
+            Some(Format::Raw) if self.stats.events > 0 => Ok(()),
+            Some(expected) => {
+                let looks_like = self.looks_like.filter(|format| *format != expected && *format != Format::Raw);
+                Err(WireError::WrongFormat { expected, looks_like })
+            }
+            None => Err(WireError::Undetected),
         }
     }
 
@@ -145,6 +161,9 @@ impl Decoder {
             return Err(error.clone());
         }
         if self.framer.is_none() {
+            if self.head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.head).trim_ascii().is_empty() {
+                return Err(self.fail(WireError::Empty));
+            }
             let framing = detect::framing(self.format, &self.head, true).ok_or(WireError::Undetected)?;
             self.open(framing);
         }
@@ -152,6 +171,11 @@ impl Decoder {
             framer.finish();
         }
         Ok(())
+    }
+
+    fn fail(&mut self, error: WireError) -> WireError {
+        self.error = Some(error.clone());
+        error
     }
 
     fn open(&mut self, framing: Framing) {
@@ -168,15 +192,17 @@ impl Decoder {
         match framer.advance() {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            Err(error) => {
-                self.error = Some(error.clone());
-                return Err(error);
-            }
+            Err(error) => return Err(self.fail(error)),
         }
         self.out.next_frame();
         let Some(frame) = framer.frame() else { return Ok(true) };
-        let Some(data) = frame.data else { return Ok(true) };
+        self.stats.invalid_utf8 += framer.invalid_utf8();
+        let Some(data) = frame.data else {
+            self.other |= !frame.raw.trim_ascii().is_empty() && frame.raw.trim_ascii()[0] == b':';
+            return Ok(true);
+        };
         if frame.outside {
+            self.other = true;
             self.out.outside(data);
             return Ok(true);
         }
@@ -189,8 +215,11 @@ impl Decoder {
         }
         self.stats.events += 1;
         let event = Event { name: frame.name, data };
+        if self.stats.events == 1 {
+            self.looks_like = self.framing.and_then(|framing| detect::format(framing, &event));
+        }
         if self.dialect.is_none() {
-            let format = detect::format(&event);
+            let Some(format) = self.looks_like else { return Err(self.fail(WireError::Undetected)) };
             self.format = Some(format);
             self.dialect = Some(reader(format));
         }

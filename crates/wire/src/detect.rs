@@ -1,4 +1,10 @@
-//! What a stream is in, told from its first bytes.
+//! What a stream is in, told from its first bytes and its first event.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use streamkeeper_contract::ChunkKind;
 
 use crate::{Format, Framing, dialect::Event};
 
@@ -8,17 +14,122 @@ pub(crate) fn framing(format: Option<Format>, head: &[u8], closed: bool) -> Opti
         return Some(Framing::AwsEventStream);
     }
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
-    match text.first() {
-        Some(b'{') => Some(Framing::JsonLines),
-        Some(b'[') => Some(Framing::JsonArray),
-        Some(_) => Some(Framing::Sse),
-        None if closed && !head.is_empty() => Some(Framing::Sse),
-        None => None,
+    match text.first()? {
+        b'{' => Some(Framing::JsonLines),
+        b'[' => Some(Framing::JsonArray),
+        // A message of less than 16 MiB begins with a zero byte; its prelude has a checksum.
+        0 if head.len() < 12 && !closed => None,
+        0 if is_aws_prelude(head) => Some(Framing::AwsEventStream),
+        _ => Some(Framing::Sse),
     }
 }
 
-/// The format of which this is the first event.
-pub(crate) fn format(event: &Event<'_>) -> Format {
-    let _ = event;
-    Format::Raw
+fn is_aws_prelude(head: &[u8]) -> bool {
+    match head.get(..12) {
+        Some(prelude) => crc32fast::hash(&prelude[..8]).to_be_bytes() == prelude[8..],
+        None => false,
+    }
+}
+
+/// The format of which this is the first event; `None` if it is nothing that can be read as events.
+pub(crate) fn format(framing: Framing, event: &Event<'_>) -> Option<Format> {
+    if framing == Framing::AwsEventStream {
+        let invoke = event.name == Some("chunk");
+        return Some(if invoke { Format::BedrockInvoke } else { Format::BedrockConverse });
+    }
+    match serde_json::from_str::<Head<'_>>(event.data) {
+        Ok(head) => Some(head.format()),
+        Err(_) if event.data.trim() == "[DONE]" => Some(Format::OpenAiChat),
+        // Plain text as payload, or JSON that is no object.
+        Err(error) if framing == Framing::Sse || error.is_data() => Some(Format::Raw),
+        Err(_) => None,
+    }
+}
+
+/// The keys by which the first events of the formats differ.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "kind")]
+    canonical: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    choices: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    candidates: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "promptFeedback")]
+    prompt_feedback: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "usageMetadata")]
+    usage_metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    done: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+impl Head<'_> {
+    fn format(&self) -> Format {
+        let kind = word(self.kind);
+        if let Some(format) = kind.as_deref().and_then(by_type) {
+            return format;
+        }
+        if word(self.canonical).is_some_and(|kind| ChunkKind::from_name(&kind).is_some()) {
+            return Format::Jsonl;
+        }
+        if let Some(choices) = self.choices {
+            let legacy = word(self.object).as_deref() == Some("text_completion");
+            return if legacy || is_legacy(choices) { Format::OpenAiCompletions } else { Format::OpenAiChat };
+        }
+        if self.candidates.is_some() || self.prompt_feedback.is_some() || self.usage_metadata.is_some() {
+            return Format::Gemini;
+        }
+        if self.done.is_some() {
+            return Format::Ollama;
+        }
+        match self.error {
+            Some(_) if kind.as_deref() == Some("error") => Format::AnthropicMessages,
+            Some(error) if error.get().contains("\"status\"") => Format::Gemini,
+            Some(_) => Format::OpenAiChat,
+            None => Format::Raw,
+        }
+    }
+}
+
+fn by_type(kind: &str) -> Option<Format> {
+    Some(match kind {
+        kind if kind.starts_with("response.") => Format::OpenAiResponses,
+        "message_start"
+        | "message_delta"
+        | "message_stop"
+        | "content_block_start"
+        | "content_block_delta"
+        | "content_block_stop"
+        | "ping" => Format::AnthropicMessages,
+        "message-start" | "message-end" | "content-start" | "content-delta" | "content-end" | "tool-plan-delta"
+        | "tool-call-start" | "tool-call-delta" | "tool-call-end" | "citation-start" | "citation-end" => {
+            Format::CohereV2
+        }
+        "system" | "assistant" | "user" | "result" | "stream_event" => Format::ClaudeCode,
+        kind if kind.len() > 2 && kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_') => Format::AgUi,
+        _ => return None,
+    })
+}
+
+/// Whether the choices are of the legacy completions: a text and no delta.
+fn is_legacy(choices: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Choice<'a> {
+        #[serde(borrow, default)]
+        text: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        delta: Option<&'a RawValue>,
+    }
+    let choices: Option<Vec<Choice<'_>>> = serde_json::from_str(choices.get()).ok();
+    choices.is_some_and(|choices| choices.first().is_some_and(|choice| choice.text.is_some() && choice.delta.is_none()))
+}
+
+fn word(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    serde_json::from_str(raw?.get()).ok()
 }

@@ -115,7 +115,10 @@ impl Output {
 
     /// Adds what stood outside of any event: an error body.
     pub(crate) fn outside(&mut self, data: &str) {
-        self.error(ErrorInfo::new("error").with_message(data));
+        match serde_json::from_str(data) {
+            Ok(raw) => self.error(crate::dialect::error_info(raw)),
+            Err(_) => self.raw(None, data),
+        }
     }
 
     /// Adds an event that no rule fits.

@@ -15,6 +15,8 @@ mod testing;
 
 use std::fmt;
 
+pub(crate) use read::error_info;
+
 use crate::{Format, output::Output};
 
 /// Reads the events of one stream in one format.

@@ -193,7 +193,7 @@ pub(super) fn leaf(path: &'static str, elements: &[usize]) -> Leaf {
 }
 
 /// An error object, string or other value of a provider. The code is the first of `code`, `type` and `status` that is a word.
-pub(super) fn error_info(raw: &RawValue) -> ErrorInfo {
+pub(crate) fn error_info(raw: &RawValue) -> ErrorInfo {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Wire<'a> {

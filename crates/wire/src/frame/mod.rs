@@ -2,6 +2,9 @@
 //!
 //! A framer knows no provider and no JSON beyond where a value ends.
 
+mod array;
+mod aws;
+mod json_end;
 mod lines;
 mod sse;
 
@@ -41,6 +44,8 @@ pub struct Framer {
 enum Kind {
     Sse(sse::Sse),
     Lines(lines::Lines),
+    Array(array::Array),
+    Aws(aws::Aws),
 }
 
 /// The bytes that are not in a finished frame yet.
@@ -77,7 +82,7 @@ enum Data {
     /// As it stands in the buffer, relative to `raw`.
     At(Range<usize>),
     /// Joined from several lines, or with U+FFFD in the place of what is not UTF-8.
-    Own(String),
+    Own(String, u64),
 }
 
 impl Data {
@@ -87,7 +92,7 @@ impl Data {
             Data::At(range) => {
                 (raw.get(range.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()), Some(range.start))
             }
-            Data::Own(text) => (Some(text), None),
+            Data::Own(text, _) => (Some(text), None),
         }
     }
 }
@@ -97,7 +102,9 @@ impl Framer {
     pub fn new(framing: Framing, limit: usize) -> Self {
         let kind = match framing {
             Framing::JsonLines => Kind::Lines(lines::Lines::default()),
-            _ => Kind::Sse(sse::Sse::default()),
+            Framing::JsonArray => Kind::Array(array::Array::default()),
+            Framing::AwsEventStream => Kind::Aws(aws::Aws::default()),
+            Framing::Sse => Kind::Sse(sse::Sse::default()),
         };
         Self { kind, buffer: Buffer { bytes: Vec::new(), start: 0, limit, closed: false }, current: None }
     }
@@ -131,6 +138,8 @@ impl Framer {
         let found = match &mut self.kind {
             Kind::Sse(sse) => sse.find(&self.buffer),
             Kind::Lines(lines) => lines.find(&self.buffer),
+            Kind::Array(array) => array.find(&self.buffer),
+            Kind::Aws(aws) => aws.find(&self.buffer)?,
         };
         let length = found.as_ref().map_or(self.buffer.unread().len(), |found| found.raw.len());
         if length > self.buffer.limit {
@@ -149,6 +158,14 @@ impl Framer {
         Some(Frame { raw, name, data, data_at, outside: found.outside, unterminated: found.unterminated })
     }
 
+    /// How often U+FFFD was put into the payload of the frame found last.
+    pub(crate) fn invalid_utf8(&self) -> u64 {
+        match self.current.as_ref().map(|found| &found.data) {
+            Some(Data::Own(_, invalid)) => *invalid,
+            _ => 0,
+        }
+    }
+
     fn release(&mut self) {
         if let Some(found) = self.current.take() {
             self.buffer.start += found.raw.len();
@@ -160,6 +177,12 @@ impl Framer {
 fn text_at(unread: &[u8], range: Range<usize>) -> Data {
     match std::str::from_utf8(&unread[range.clone()]) {
         Ok(_) => Data::At(range),
-        Err(_) => Data::Own(String::from_utf8_lossy(&unread[range]).into_owned()),
+        Err(_) => own_text(&unread[range]),
     }
+}
+
+/// Text that stands nowhere in one piece.
+fn own_text(bytes: &[u8]) -> Data {
+    let invalid = bytes.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count() as u64;
+    Data::Own(String::from_utf8_lossy(bytes).into_owned(), invalid)
 }

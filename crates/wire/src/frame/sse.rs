@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use super::{Buffer, Data, Found, text_at};
+use super::{Buffer, Data, Found, json_end::JsonEnd, own_text, text_at};
 
 /// Server-sent events by the WHATWG rules (HTML, 9.2.6), for every split.
 ///
@@ -16,7 +16,8 @@ pub(super) struct Sse {
     data: Lines,
     /// The block has a line that is not blank.
     any: bool,
-    outside: Option<Outside>,
+    /// A bare JSON body: where it begins, and the search for its end.
+    outside: Option<(usize, JsonEnd)>,
 }
 
 #[derive(Debug, Default)]
@@ -25,16 +26,6 @@ enum Lines {
     None,
     One(Range<usize>),
     Many(Vec<u8>),
-}
-
-/// A bare JSON body: where it begins and how deep it is.
-#[derive(Debug)]
-struct Outside {
-    from: usize,
-    seen: usize,
-    depth: u32,
-    in_string: bool,
-    escaped: bool,
 }
 
 impl Sse {
@@ -51,8 +42,8 @@ impl Sse {
             }
         }
         loop {
-            if let Some(outside) = &mut self.outside {
-                let end = outside.end(unread);
+            if let Some((_, end)) = &mut self.outside {
+                let end = end.find(unread);
                 return match end {
                     Some(end) => Some(self.take_outside(unread, end, false)),
                     None if buffer.closed => Some(self.take_outside(unread, unread.len(), true)),
@@ -71,7 +62,7 @@ impl Sse {
             }
             if !self.any && matches!(unread[line.start], b'{' | b'[') {
                 let from = line.start;
-                self.outside = Some(Outside { from, seen: from, depth: 0, in_string: false, escaped: false });
+                self.outside = Some((from, JsonEnd::at(from)));
                 continue;
             }
             self.any = true;
@@ -146,7 +137,7 @@ impl Sse {
         let data = match std::mem::take(&mut self.data) {
             Lines::None => Data::None,
             Lines::One(range) => text_at(unread, range),
-            Lines::Many(lines) => Data::Own(String::from_utf8_lossy(&lines).into_owned()),
+            Lines::Many(lines) => own_text(&lines),
         };
         let name = self.name.take().map_or(Data::None, |range| text_at(unread, range));
         (self.line, self.seen, self.any) = (0, 0, false);
@@ -154,31 +145,8 @@ impl Sse {
     }
 
     fn take_outside(&mut self, unread: &[u8], end: usize, unterminated: bool) -> Found {
-        let from = self.outside.take().map_or(0, |outside| outside.from);
+        let from = self.outside.take().map_or(0, |(from, _)| from);
         (self.line, self.seen, self.any) = (0, 0, false);
         Found { raw: 0..end, name: Data::None, data: text_at(unread, from..end), outside: true, unterminated }
-    }
-}
-
-impl Outside {
-    fn end(&mut self, unread: &[u8]) -> Option<usize> {
-        while let Some(&byte) = unread.get(self.seen) {
-            self.seen += 1;
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' if self.in_string => self.escaped = true,
-                b'"' => self.in_string = !self.in_string,
-                _ if self.in_string => {}
-                b'{' | b'[' => self.depth = self.depth.saturating_add(1),
-                b'}' | b']' => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if self.depth == 0 {
-                        return Some(self.seen);
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
     }
 }
