@@ -1,2 +1,58 @@
 //! Synchronous observers between a model's stream and its consumer.
+//!
+//! An observer looks at each [`Chunk`](streamkeeper_contract::Chunk) and answers with a
+//! [`Verdict`](streamkeeper_contract::Verdict). The [`Stack`] owns the order, the held text and the failures; it is a state machine
+//! without a runtime. [`ObserveExt::observed`] puts a stack around a stream.
+//!
+//! ```
+//! use streamkeeper_contract::{Chunk, FinishReason, Lane, Verdict, id};
+//! use streamkeeper_stream::{ObserverContext, Observers, Registration, StreamObserver};
+//!
+//! /// Ends the invocation when the model apologises.
+//! #[derive(Clone)]
+//! struct NoApologies;
+//!
+//! impl StreamObserver for NoApologies {
+//!     fn on_chunk(&mut self, chunk: &Chunk, _: &mut ObserverContext<'_>) -> Verdict {
+//!         match chunk.text() {
+//!             Some(text) if text.contains("sorry") => Verdict::stop("apology", "the model apologised"),
+//!             _ => Verdict::Continue,
+//!         }
+//!     }
+//! }
+//!
+//! let observers = Observers::from(Registration::guard(id!("no-apologies"), NoApologies));
+//! let mut stack = observers.stack(&Default::default());
+//! for text in ["I am ", "sorry", " to say"] {
+//!     stack.push(Chunk::delta(Lane::TEXT, text));
+//! }
+//! stack.finish();
+//!
+//! let out: Vec<_> = std::iter::from_fn(|| stack.pop()).collect();
+//! assert_eq!(out[0].text(), Some("I am "));
+//! assert_eq!(out[1].kind().as_str(), "end");
+//! assert_eq!(out.len(), 2);
+//! ```
 #![forbid(unsafe_code)]
+
+mod context;
+mod events;
+mod factory;
+mod failures;
+mod interest;
+mod limits;
+mod observed;
+mod observer;
+mod registration;
+mod stack;
+
+pub use context::{InvocationResult, LaneText, ObserverContext};
+pub use events::{Channels, EventQueue, EventSink};
+pub use factory::{Extensions, Factory, FromFn, IntoFactory, IntoWatcherFactory, ObserverFactoryContext, from_fn};
+pub use failures::TracingSink;
+pub use interest::Interest;
+pub use limits::Limits;
+pub use observed::{ObserveExt, Observed, ObservedError, Quiet};
+pub use observer::{StreamObserver, StreamWatcher};
+pub use registration::{Observers, OnFailure, RegisterError, Registration, Role, When};
+pub use stack::{Stack, StackBuilder};

@@ -1,0 +1,141 @@
+use std::{
+    collections::VecDeque,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use streamkeeper_contract::{EndToken, FailureSink, Hook};
+
+use super::{
+    Outlet, Stack,
+    account::{Account, Lanes},
+    hold::{Slot, State},
+    outlet::Fault,
+};
+use crate::{
+    EventSink, Interest, Limits, ObserverFactoryContext, Observers, Registration, TracingSink,
+    context::{Call, Position},
+};
+
+/// What one stack is made from, where it differs from its list of observers.
+///
+/// ```
+/// use std::sync::Arc;
+/// use streamkeeper_stream::{EventQueue, ObserverFactoryContext, Observers};
+///
+/// let observers = Observers::new();
+/// let ctx = ObserverFactoryContext::default();
+/// let queue = Arc::new(EventQueue::bounded(256));
+/// let stack = observers.builder(&ctx).events(queue.clone()).build();
+/// assert!(!stack.is_ended());
+/// ```
+#[must_use]
+pub struct StackBuilder<'a> {
+    observers: &'a Observers,
+    ctx: &'a ObserverFactoryContext,
+    events: Option<Arc<dyn EventSink>>,
+    failures: Option<Arc<dyn FailureSink>>,
+    limits: Limits,
+}
+
+impl<'a> StackBuilder<'a> {
+    pub(crate) fn new(observers: &'a Observers, ctx: &'a ObserverFactoryContext) -> Self {
+        Self {
+            observers,
+            ctx,
+            events: observers.events.clone(),
+            failures: observers.failures.clone(),
+            limits: observers.limits,
+        }
+    }
+
+    /// Where side events go.
+    pub fn events(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.events = Some(sink);
+        self
+    }
+
+    /// Where failures go, those of factories included.
+    pub fn failures(mut self, sink: Arc<dyn FailureSink>) -> Self {
+        self.failures = Some(sink);
+        self
+    }
+
+    /// The limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Calls the factories and makes the stack.
+    pub fn build(self) -> Stack {
+        let Self { observers, ctx, events, failures, limits } = self;
+        let matching = || observers.matching(&ctx.call_class);
+        let outlet = Outlet { events, failures: failures.unwrap_or_else(|| Arc::new(TracingSink::new())) };
+        let call = Call {
+            class: ctx.call_class.clone(),
+            ordinal: ctx.ordinal,
+            observers: matching().map(|registration| registration.id.clone()).collect(),
+        };
+        let mut stack = Stack {
+            slots: Vec::with_capacity(call.observers.len()),
+            call,
+            limits,
+            out: VecDeque::with_capacity(4),
+            todo: Vec::new(),
+            position: Position::default(),
+            account: Account::default(),
+            lanes: Lanes::with_limit(limits.lanes),
+            held: 0,
+            pieces_left: 0,
+            derived: 0,
+            token: Some(EndToken::open()),
+            outcome: None,
+            is_closed: false,
+            outlet,
+        };
+        for registration in matching() {
+            stack.add(registration, ctx);
+        }
+        stack
+    }
+}
+
+impl Stack {
+    fn add(&mut self, registration: &Registration, ctx: &ObserverFactoryContext) {
+        let mut slot = Slot {
+            id: registration.id.clone(),
+            interest: Interest::ALL,
+            on_failure: registration.on_failure.clone(),
+            observer: None,
+            state: State::Active,
+            holds: Vec::new(),
+        };
+        let made = catch_unwind(AssertUnwindSafe(|| (registration.factory)(ctx)))
+            .map_err(|payload| (Hook::Factory, Fault::Panic(payload)))
+            .and_then(|observer| {
+                let interest = catch_unwind(AssertUnwindSafe(|| observer.interest()))
+                    .map_err(|payload| (Hook::Interest, Fault::Panic(payload)))?;
+                Ok((observer, interest))
+            });
+        let i = self.slots.len();
+        match made {
+            Ok((observer, interest)) => {
+                slot.observer = Some(observer);
+                slot.interest = interest;
+                self.slots.push(slot);
+            }
+            Err((hook, fault)) => {
+                self.slots.push(slot);
+                self.disable(i, hook, fault);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for StackBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StackBuilder").field("observers", self.observers).field("ctx", self.ctx).finish_non_exhaustive()
+    }
+}
