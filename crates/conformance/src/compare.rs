@@ -30,7 +30,12 @@ fn compare(at: &str, expected: &Value, actual: &Value, found: &mut Vec<String>) 
                 compare(&format!("{at}[{i}]"), expected, actual, found);
             }
             if expected.len() != actual.len() {
-                found.push(format!("{at}: expected {} elements, got {}: {}", expected.len(), actual.len(), short(actual)));
+                found.push(format!(
+                    "{at}: expected {} elements, got {}: {}",
+                    expected.len(),
+                    actual.len(),
+                    short(actual)
+                ));
             }
         }
         (expected, actual) if expected == actual => {}

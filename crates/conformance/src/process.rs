@@ -72,6 +72,43 @@ impl Process {
     }
 }
 
+/// The other side of the protocol: answers one request with our own crates. What a program in Rust does with each line of its stdin.
+///
+/// A request that cannot be read, or is for a layer whose feature is off, gets an `unsupported` answer.
+///
+/// ```
+/// use streamkeeper_conformance::answer;
+///
+/// assert!(answer("{}").starts_with(r#"{"unsupported":"#));
+/// ```
+pub fn answer(request: &str) -> String {
+    let result =
+        serde_json::from_str::<Value>(request).map_err(|error| NoAnswer::Broken(error.to_string())).and_then(answer_of);
+    result.unwrap_or_else(|error| serde_json::json!({"unsupported": error.to_string()})).to_string()
+}
+
+fn answer_of(request: Value) -> Result<Value, NoAnswer> {
+    let layer = request.get("layer").and_then(Value::as_str).unwrap_or_default().to_owned();
+    match layer.as_str() {
+        #[cfg(feature = "wire")]
+        "wire" => {
+            let request: crate::wire::Request = read(request)?;
+            write(&crate::WireImplementation::decode(&mut crate::wire::Ours, &request.try_into()?)?)
+        }
+        #[cfg(feature = "stream")]
+        "stream" => write(&crate::StreamImplementation::observe(&mut crate::stream::Ours, &read(request)?)?),
+        other => Err(NoAnswer::Unsupported(format!("there is no layer `{other}`"))),
+    }
+}
+
+fn read<T: DeserializeOwned>(request: Value) -> Result<T, NoAnswer> {
+    serde_json::from_value(request).map_err(|error| NoAnswer::Broken(error.to_string()))
+}
+
+fn write(answer: &impl Serialize) -> Result<Value, NoAnswer> {
+    serde_json::to_value(answer).map_err(|error| NoAnswer::Broken(error.to_string()))
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -49,6 +49,7 @@ impl Report {
         self.unsupported.extend(other.unsupported);
     }
 
+    #[cfg(any(feature = "wire", feature = "stream"))]
     pub(crate) fn add(&mut self, name: &str, spec: &str, result: Result<Vec<String>, NoAnswer>) {
         let differences = match result {
             Ok(differences) if differences.is_empty() => {

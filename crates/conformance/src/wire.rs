@@ -7,8 +7,9 @@ use streamkeeper_wire::{Decoder, Format, Limits};
 
 use crate::{
     NoAnswer, Process, Report,
+    bytes::{Bytes, from_hex, to_hex},
     compare::differences,
-    vector::{self, Bytes, Vector, from_hex, to_hex},
+    vector::{self, Vector},
 };
 
 const FILES: &[(&str, &str)] = &[
