@@ -8,8 +8,11 @@ use crate::Id;
 /// assert_eq!(CallClass::default(), CallClass::Synthesize);
 /// assert_eq!("utility".parse::<CallClass>(), Ok(CallClass::Utility));
 /// assert_eq!("rerank".parse(), Ok(CallClass::Custom(id!("rerank"))));
+/// assert_eq!(CallClass::Custom(id!("utility")), CallClass::Utility);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+///
+/// Two classes of one name are equal. The JSON form is the name.
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum CallClass {
     /// Writes the final answer. The default.
@@ -38,9 +41,23 @@ impl CallClass {
     }
 }
 
+impl PartialEq for CallClass {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for CallClass {}
+
+impl std::hash::Hash for CallClass {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
 impl std::fmt::Display for CallClass {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
     }
 }
 

@@ -1,6 +1,6 @@
 use std::error::Error;
 
-use crate::Id;
+use crate::{Id, names::names};
 
 /// A component failed. Carries no text that came from outside, by type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,86 +19,41 @@ impl std::fmt::Display for FailureReport {
     }
 }
 
-/// The call that failed. An enum, not a string: it survives a round trip and cannot smuggle text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Hook {
-    /// Making the component.
-    Factory,
-    /// Asking a stream observer for its interest.
-    Interest,
-    /// A chunk.
-    OnChunk,
-    /// Settling held text.
-    OnBarrier,
-    /// The end of an invocation.
-    OnEndInvocation,
-    /// Taking a side event.
-    EventSink,
-    /// Taking a report.
-    Collect,
-}
-
-impl Hook {
-    /// The name: snake case.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Factory => "factory",
-            Self::Interest => "interest",
-            Self::OnChunk => "on_chunk",
-            Self::OnBarrier => "on_barrier",
-            Self::OnEndInvocation => "on_end_invocation",
-            Self::EventSink => "event_sink",
-            Self::Collect => "collect",
-        }
-    }
-
-    /// The hook with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [
-            Self::Factory,
-            Self::Interest,
-            Self::OnChunk,
-            Self::OnBarrier,
-            Self::OnEndInvocation,
-            Self::EventSink,
-            Self::Collect,
-        ]
-        .into_iter()
-        .find(|hook| hook.as_str() == name)
+names! {
+    /// The call that failed. An enum, not a string: it survives a round trip and cannot smuggle text.
+    Hook {
+        /// Making the component.
+        Factory = "factory",
+        /// Asking a stream observer for its interest.
+        Interest = "interest",
+        /// A chunk.
+        OnChunk = "on_chunk",
+        /// Settling held text.
+        OnBarrier = "on_barrier",
+        /// The end of an invocation.
+        OnEndInvocation = "on_end_invocation",
+        /// Taking a side event.
+        EventSink = "event_sink",
+        /// Taking a report.
+        Collect = "collect",
     }
 }
 
-/// How it failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum FailureKind {
-    /// It returned an error.
-    Error,
-    /// It panicked.
-    Panic,
-    /// It missed its deadline.
-    Timeout,
-    /// It went over a limit, for example of held text.
-    Overflow,
-    /// It broke a rule of its trait.
-    Contract,
-    /// It could not be called.
-    NotRun,
-}
-
-impl FailureKind {
-    /// The name: snake case.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Panic => "panic",
-            Self::Timeout => "timeout",
-            Self::Overflow => "overflow",
-            Self::Contract => "contract",
-            Self::NotRun => "not_run",
-        }
+names! {
+    /// How it failed.
+    FailureKind {
+        /// It returned an error.
+        Error = "error",
+        /// It panicked.
+        Panic = "panic",
+        /// It missed its deadline.
+        Timeout = "timeout",
+        /// It went over a limit, for example of held text.
+        Overflow = "overflow",
+        /// It broke a rule of its trait.
+        Contract = "contract",
+        /// It could not be called.
+        NotRun = "not_run",
     }
 }
 

@@ -35,9 +35,11 @@ pub struct InvalidId;
 /// ```
 #[macro_export]
 macro_rules! id {
-    ($name:literal) => {
-        const { $crate::Id::from_static($name) }
-    };
+    ($name:literal) => {{
+        // An item, so that `cargo check` evaluates it too.
+        const ID: $crate::Id = $crate::Id::from_static($name);
+        ID
+    }};
 }
 
 impl Id {
@@ -69,7 +71,7 @@ impl Id {
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.pad(&self.0)
     }
 }
 

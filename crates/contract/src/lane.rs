@@ -1,6 +1,4 @@
-use serde::{Deserialize, Serialize};
-
-use crate::ChunkKind;
+use crate::{ChunkKind, names::names};
 
 /// One text of an invocation: choice × part × channel × tool call.
 ///
@@ -26,55 +24,31 @@ pub struct Lane {
     pub channel: Channel,
 }
 
-macro_rules! channels {
-    ($($(#[$doc:meta])* $channel:ident = $name:literal,)*) => {
-        /// What kind of text a lane carries.
-        ///
-        /// ```
-        /// use streamkeeper_contract::Channel;
-        ///
-        /// assert_eq!(Channel::ToolResult.as_str(), "tool_result");
-        /// assert_eq!(Channel::from_name("text"), Some(Channel::Text));
-        /// ```
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        #[non_exhaustive]
-        pub enum Channel {
-            $($(#[$doc])* $channel,)*
-        }
-
-        impl Channel {
-            /// Every channel, in a fixed order.
-            pub const ALL: &[Channel] = &[$(Channel::$channel),*];
-
-            /// The name in JSON: snake case.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Channel::$channel => $name,)* }
-            }
-
-            /// The channel with this name in JSON.
-            pub fn from_name(name: &str) -> Option<Self> {
-                match name { $($name => Some(Channel::$channel),)* _ => None }
-            }
-        }
-    };
-}
-
-channels! {
-    /// The answer.
-    Text = "text",
-    /// The model's thinking or a summary of it, where a provider shows it.
-    Reasoning = "reasoning",
-    /// The text of a structured refusal.
-    Refusal = "refusal",
-    /// JSON text of the arguments of a tool call that the client runs.
-    Arguments = "arguments",
-    /// What a tool gave back.
-    ToolResult = "tool_result",
-    /// Input of a tool that the provider runs.
-    ProviderTool = "provider_tool",
-    /// Text of audio in or out.
-    Transcript = "transcript",
+names! {
+    /// What kind of text a lane carries.
+    ///
+    /// ```
+    /// use streamkeeper_contract::Channel;
+    ///
+    /// assert_eq!(Channel::ToolResult.as_str(), "tool_result");
+    /// assert_eq!(Channel::from_name("text"), Some(Channel::Text));
+    /// ```
+    Channel {
+        /// The answer.
+        Text = "text",
+        /// The model's thinking or a summary of it, where a provider shows it.
+        Reasoning = "reasoning",
+        /// The text of a structured refusal.
+        Refusal = "refusal",
+        /// JSON text of the arguments of a tool call that the client runs.
+        Arguments = "arguments",
+        /// What a tool gave back.
+        ToolResult = "tool_result",
+        /// Input of a tool that the provider runs.
+        ProviderTool = "provider_tool",
+        /// Text of audio in or out.
+        Transcript = "transcript",
+    }
 }
 
 impl Lane {

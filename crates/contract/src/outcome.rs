@@ -23,6 +23,9 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
+    /// The names of all reasons but [`Other`](FinishReason::Other).
+    pub const NAMES: &[&str] = &["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "unstated"];
+
     /// The name: `stop`, `length`, `tool_calls`, `content_filter`, `refusal`, `pause`, `unstated` or the provider's word.
     pub fn as_str(&self) -> &str {
         match self {
@@ -87,6 +90,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The codes of all outcomes.
+    pub const CODES: &[&str] = &["finished", "stopped", "truncated", "failed", "aborted", "suspended", "dropped"];
+
     /// The stable machine code of the kind: `finished`, `stopped`, `truncated`, `failed`, `aborted`, `suspended`, `dropped`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -104,6 +110,30 @@ impl Outcome {
     pub fn is_finished(&self) -> bool {
         matches!(self, Self::Finished { .. })
     }
+
+    /// Why the model said it was done, if it finished.
+    pub fn finish_reason(&self) -> Option<&FinishReason> {
+        match self {
+            Self::Finished { reason } => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Who stopped it and where, if an observer did.
+    pub fn stop(&self) -> Option<&Stop> {
+        match self {
+            Self::Stopped(stop) => Some(stop),
+            _ => None,
+        }
+    }
+
+    /// What failed, if something did.
+    pub fn error(&self) -> Option<&ErrorInfo> {
+        match self {
+            Self::Failed { error } => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Outcome {
@@ -119,7 +149,10 @@ impl std::fmt::Display for Outcome {
             Self::Failed { error } => write!(f, "failed: {error}"),
             Self::Aborted { reason: Some(reason), .. } => write!(f, "aborted: {reason}"),
             Self::Aborted { .. } => f.write_str("aborted"),
-            Self::Suspended { interrupts } => write!(f, "suspended, waiting for {} answers", interrupts.len()),
+            Self::Suspended { interrupts } => {
+                let s = if interrupts.len() == 1 { "" } else { "s" };
+                write!(f, "suspended, waiting for {} answer{s}", interrupts.len())
+            }
             Self::Dropped => f.write_str("dropped by the consumer"),
         }
     }

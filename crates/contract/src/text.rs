@@ -96,7 +96,7 @@ impl PartialEq<&str> for Text {
 
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self)
+        f.pad(self)
     }
 }
 

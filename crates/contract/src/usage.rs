@@ -80,6 +80,11 @@ impl Usage {
         sum(self.input(), self.output_total())
     }
 
+    /// Whether nothing at all is known. Zero is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self { estimated: self.estimated, ..Self::default() }
+    }
+
     fn zip(&mut self, other: &Usage, f: impl Fn(Option<u64>, Option<u64>) -> Option<u64>) {
         for (mine, theirs) in [
             (&mut self.uncached_input, other.uncached_input),

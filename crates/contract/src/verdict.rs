@@ -31,6 +31,9 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The names of all verdicts.
+    pub const NAMES: &[&str] = &["continue", "amend", "emit", "stop", "buffer", "release"];
+
     /// Ends the invocation.
     pub fn stop(code: impl Into<Text>, reason: impl Into<Text>) -> Self {
         Self::Stop { code: code.into(), reason: reason.into() }

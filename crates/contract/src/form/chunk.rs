@@ -3,8 +3,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, de::Map
 use super::{Members, Object, Unknown, Writer, members, read, required, write};
 use crate::{
     Annotation, Body, Channel, Chunk, ChunkKind, Custom, End, ErrorInfo, Finish, Json, Lane, Media, MediaData,
-    MessageInfo, Meta, Opaque, ProviderToolOutput, Raw, RunInfo, Snapshot, Text, ToolCall, ToolCallStart, ToolResult,
-    Usage,
+    MessageInfo, Meta, Opaque, Outcome, ProviderToolOutput, Raw, RunInfo, Snapshot, Text, ToolCall, ToolCallStart,
+    ToolResult, Usage,
 };
 
 impl Serialize for Chunk {
@@ -276,7 +276,8 @@ fn read_body<'de, A: MapAccess<'de>>(
         }
         ChunkKind::End => {
             members!(members { outcome: object });
-            Body::End(End::read(required(outcome, "outcome")?))
+            let outcome: Outcome = required(outcome, "outcome")?;
+            Body::End(End::new(outcome.into()))
         }
         ChunkKind::Error => Body::Error(Box::new(ErrorInfo::read(members)?)),
         ChunkKind::Discard => {

@@ -1,12 +1,12 @@
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, MapAccess, Unexpected},
+    de::{Error, MapAccess},
     ser::SerializeMap,
 };
 
 use super::{Members, Object, Writer, members, objects, required};
 use crate::{
-    Channel, ErrorInfo, FailureReport, FinishReason, Hook, Lane, Offset, Origin, Outcome, Piece, Provenance, Release,
+    Channel, ErrorInfo, FailureReport, FinishReason, Lane, Offset, Origin, Outcome, Piece, Provenance, Release,
     SideEvent, Stated, Stop, Text, Usage, Verdict,
 };
 
@@ -129,10 +129,7 @@ impl Object for Outcome {
                 members!(members {});
                 if kind == "truncated" { Self::Truncated } else { Self::Dropped }
             }
-            kind => {
-                let known = &["finished", "stopped", "truncated", "failed", "aborted", "suspended", "dropped"];
-                return Err(A::Error::unknown_variant(kind, known));
-            }
+            kind => return Err(A::Error::unknown_variant(kind, Self::CODES)),
         })
     }
 }
@@ -298,10 +295,7 @@ impl Object for Verdict {
                 members!(members {});
                 if kind == "continue" { Self::Continue } else { Self::Buffer }
             }
-            kind => {
-                let known = &["continue", "amend", "emit", "stop", "buffer", "release"];
-                return Err(A::Error::unknown_variant(kind, known));
-            }
+            kind => return Err(A::Error::unknown_variant(kind, Self::NAMES)),
         })
     }
 }
@@ -374,18 +368,5 @@ impl Object for FailureReport {
             hook: required(hook, "hook")?,
             kind: required(kind, "kind")?,
         })
-    }
-}
-
-impl Serialize for Hook {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Hook {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Text::deserialize(deserializer)?;
-        Self::from_name(&name).ok_or_else(|| Error::invalid_value(Unexpected::Str(&name), &"the name of a hook"))
     }
 }

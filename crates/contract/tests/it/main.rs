@@ -1,4 +1,7 @@
 //! The contract's types as a user meets them.
 
+mod chunk;
 mod json_form;
+mod names;
 mod samples;
+mod usage;

@@ -1,0 +1,6 @@
+use streamkeeper_contract::EndToken;
+
+fn main() {
+    let token = EndToken::open();
+    let _second = token.clone();
+}

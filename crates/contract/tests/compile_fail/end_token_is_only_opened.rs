@@ -1,0 +1,5 @@
+use streamkeeper_contract::EndToken;
+
+fn main() {
+    let _token = EndToken(());
+}

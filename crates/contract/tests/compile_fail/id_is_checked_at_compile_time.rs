@@ -1,0 +1,5 @@
+use streamkeeper_contract::id;
+
+fn main() {
+    let _ = id!("Prompt Leak");
+}

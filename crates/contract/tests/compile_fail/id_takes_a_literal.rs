@@ -1,0 +1,6 @@
+use streamkeeper_contract::id;
+
+fn main() {
+    let name = String::from("secrets");
+    let _ = id!(name);
+}
