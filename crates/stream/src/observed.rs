@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -8,12 +9,25 @@ use futures_core::{FusedStream, Stream};
 use pin_project_lite::pin_project;
 use streamkeeper_contract::{Body, Chunk, ErrorInfo, Outcome, Text};
 
-use crate::{ObserverFactoryContext, Observers, Stack};
+use self::engine::{Engine, Next};
+use crate::{ObserverFactoryContext, Observers, Stack, StreamItem, item::Items};
 
-/// Puts observers around a stream of chunks.
+/// Puts observers around a stream, in one line and without changing its items.
+///
+/// Works for streams of [`Chunk`]s and of a client's own items, see [`StreamItem`]. The observed stream yields exactly one terminal item,
+/// last:
+///
+/// | outcome | chunks | a client's items |
+/// |---|---|---|
+/// | `Finished` | an `end` chunk | the plain end of the stream |
+/// | the source's own error | `Err(ObservedError::Source)` | the same |
+/// | any other | `Err(ObservedError::Ended)` | the same |
+///
+/// so that `?` notices a stop or a failed guard. [`Observed::quiet`] gives an end without an error instead. The client's error values are
+/// not shown to the observers.
 ///
 /// ```
-/// use futures_util::{StreamExt, TryStreamExt, stream};
+/// use futures_util::{TryStreamExt, stream};
 /// use streamkeeper_contract::{Chunk, FinishReason, Lane, id};
 /// use streamkeeper_stream::{ObserveExt, ObserverContext, Registration, StreamWatcher};
 ///
@@ -34,22 +48,72 @@ use crate::{ObserverFactoryContext, Observers, Stack};
 /// # Ok::<_, streamkeeper_stream::ObservedError<std::io::Error>>(())
 /// # }).unwrap();
 /// ```
-pub trait ObserveExt<E>: Stream<Item = Result<Chunk, E>> + Sized {
+pub trait ObserveExt: Stream + Sized {
     /// The observed stream. The observers are made now, for a call of which nothing is known; nothing is spawned or locked.
-    ///
-    /// It yields exactly one terminal item, last: an `end` chunk if the invocation finished, an [`ObservedError`] otherwise.
-    fn observed(self, observers: impl Into<Observers>) -> Observed<Self, E> {
+    fn observed<T, E>(self, observers: impl Into<Observers>) -> Observed<Self, T, E>
+    where
+        Self: Stream<Item = Result<T, E>>,
+        T: Observable,
+    {
         self.with_stack(observers.into().stack(&ObserverFactoryContext::default()))
     }
 
     /// The same with a stack that is built already, for example from an [`ObserverFactoryContext`] that tells the call's class.
-    fn with_stack(self, stack: Stack) -> Observed<Self, E> {
+    fn with_stack<T, E>(self, stack: Stack) -> Observed<Self, T, E>
+    where
+        Self: Stream<Item = Result<T, E>>,
+        T: Observable,
+    {
         // A guard that could not be made has ended the invocation already: the source must not be asked.
-        Observed { source: (!stack.is_ended()).then_some(self), stack, error: None, is_over: false }
+        Observed {
+            source: (!stack.is_ended()).then_some(self),
+            engine: T::Engine::new(stack),
+            error: None,
+            is_over: false,
+        }
     }
 }
 
-impl<S: Stream<Item = Result<Chunk, E>>, E> ObserveExt<E> for S {}
+impl<S: Stream> ObserveExt for S {}
+
+/// What can be observed: [`Chunk`] and every [`StreamItem`].
+#[diagnostic::on_unimplemented(
+    message = "a stream of `{Self}` cannot be observed",
+    note = "implement `StreamItem` for `{Self}`, or use the adapter crate of this client"
+)]
+pub trait Observable: Sized {
+    #[doc(hidden)]
+    type Engine: Engine<Item = Self>;
+    /// What a stream without errors yields: see [`Observed::quiet`].
+    type Quiet<E>;
+
+    #[doc(hidden)]
+    fn quiet<E>(next: Next<Self>, error: Option<E>) -> (Option<Self::Quiet<E>>, Option<E>);
+}
+
+impl Observable for Chunk {
+    type Engine = Stack;
+    type Quiet<E> = Chunk;
+
+    fn quiet<E>(next: Next<Self>, error: Option<E>) -> (Option<Chunk>, Option<E>) {
+        match next {
+            Next::Item(chunk) => (Some(chunk), None),
+            Next::End(_, chunk) => (chunk, error),
+        }
+    }
+}
+
+impl<T: StreamItem> Observable for T {
+    type Engine = Items<T>;
+    type Quiet<E> = Result<T, E>;
+
+    fn quiet<E>(next: Next<Self>, error: Option<E>) -> (Option<Result<T, E>>, Option<E>) {
+        match next {
+            Next::Item(item) => (Some(Ok(item)), None),
+            Next::End(..) => (error.map(Err), None),
+        }
+    }
+}
 
 /// How an observed stream ended, if it did not finish.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -74,134 +138,209 @@ impl<E> ObservedError<E> {
 }
 
 pin_project! {
-    /// See [`ObserveExt::observed`].
+    /// An observed stream; see [`ObserveExt`].
     ///
     /// Dropping it ends the invocation as `Dropped`, unless something else was decided. The source is dropped first, then the observers
     /// are told.
     #[must_use = "streams do nothing unless polled"]
-    pub struct Observed<S, E> {
+    pub struct Observed<S, T: Observable, E> {
         #[pin]
         source: Option<S>,
-        stack: Stack,
+        engine: T::Engine,
         error: Option<E>,
         is_over: bool,
     }
 }
 
-impl<S, E> Observed<S, E> {
-    /// Ends every outcome with an `end` chunk, the source's own error included.
-    pub fn quiet(self) -> Quiet<S, E> {
+impl<S, T: Observable, E> Observed<S, T, E> {
+    /// The same without errors of ours: a stream of chunks ends every outcome with an `end` chunk, the source's own error included; a
+    /// stream of a client's items just ends, and yields nothing but the client's own errors.
+    pub fn quiet(self) -> Quiet<S, T, E> {
         Quiet { observed: self, error: None }
     }
 
-    /// Gives up: the source is let go of at the next poll without being asked again, held text is withheld, and the outcome is
-    /// `Aborted` if nothing else was decided.
+    /// Gives up: the source is dropped, held text is withheld, and the outcome is `Aborted` if nothing else was decided. What had passed
+    /// all observers can still be polled, then the end.
     pub fn abort(self: Pin<&mut Self>, reason: Option<Text>) {
         let mut this = self.project();
-        this.stack.abort(reason);
+        this.engine.stack_mut().abort(reason);
         this.source.set(None);
     }
 
     /// The stack inside.
     pub fn stack(&self) -> &Stack {
-        &self.stack
+        self.engine.stack()
     }
 }
 
-impl<S: Stream<Item = Result<Chunk, E>>, E> Observed<S, E> {
-    /// The next chunk. With the `end` comes the source's own error, if that was it.
-    fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<(Chunk, Option<E>)>> {
+impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Observed<S, T, E> {
+    /// What comes next. With the end comes the source's own error, if that was it.
+    #[inline]
+    fn poll_item(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<(Next<T>, Option<E>)>> {
         let mut this = self.project();
         loop {
-            if let Some(chunk) = this.stack.pop() {
-                let is_end = matches!(chunk.body(), Body::End(_));
-                *this.is_over |= is_end;
-                let error = if is_end { this.error.take() } else { None };
-                return Poll::Ready(Some((chunk, error)));
+            match this.engine.next() {
+                Some(Next::Item(item)) => return Poll::Ready(Some((Next::Item(item), None))),
+                Some(end) => {
+                    *this.is_over = true;
+                    return Poll::Ready(Some((end, this.error.take())));
+                }
+                None => {}
             }
             let Some(source) = this.source.as_mut().as_pin_mut() else { return Poll::Ready(None) };
             match ready!(source.poll_next(cx)) {
-                Some(Ok(chunk)) => {
-                    if let Some(chunk) = this.stack.transit(chunk) {
-                        return Poll::Ready(Some((chunk, None)));
+                Some(Ok(item)) => {
+                    if let Some(item) = this.engine.push(item) {
+                        return Poll::Ready(Some((Next::Item(item), None)));
                     }
                 }
                 Some(Err(error)) => {
                     // The error is the terminal item, so it waits behind the text that its barrier releases.
-                    *this.error = this.stack.fail(ErrorInfo::new("source_error")).then_some(error);
+                    *this.error = this.engine.fail(ErrorInfo::new("source_error")).then_some(error);
                 }
-                None => this.stack.finish(),
+                None => this.engine.finish(),
             }
-            if this.stack.is_ended() {
+            if this.engine.stack().is_ended() {
                 this.source.set(None);
             }
         }
     }
 }
 
-impl<S: Stream<Item = Result<Chunk, E>>, E> Stream for Observed<S, E> {
-    type Item = Result<Chunk, ObservedError<E>>;
+impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Stream for Observed<S, T, E> {
+    type Item = Result<T, ObservedError<E>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Ready(ready!(self.poll_chunk(cx)).map(|(chunk, error)| match (chunk.body(), error) {
-            (_, Some(error)) => Err(ObservedError::Source(error)),
-            (Body::End(end), None) if !end.outcome().is_finished() => Err(ObservedError::Ended(end.outcome().clone())),
-            _ => Ok(chunk),
-        }))
+        Poll::Ready(match ready!(self.poll_item(cx)) {
+            Some((Next::Item(item), _)) => Some(Ok(item)),
+            Some((Next::End(..), Some(error))) => Some(Err(ObservedError::Source(error))),
+            Some((Next::End(outcome, item), None)) if outcome.is_finished() => item.map(Ok),
+            Some((Next::End(outcome, _), None)) => Some(Err(ObservedError::Ended(outcome))),
+            None => None,
+        })
     }
 }
 
-impl<S: Stream<Item = Result<Chunk, E>>, E> FusedStream for Observed<S, E> {
+impl<S: Stream<Item = Result<T, E>>, T: Observable, E> FusedStream for Observed<S, T, E> {
     fn is_terminated(&self) -> bool {
         self.is_over
     }
 }
 
-impl<S, E> std::fmt::Debug for Observed<S, E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observed").field("stack", &self.stack).finish_non_exhaustive()
+impl<S, T: Observable, E> fmt::Debug for Observed<S, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observed").field("stack", self.stack()).finish_non_exhaustive()
     }
 }
 
 pin_project! {
-    /// An observed stream that cannot fail: see [`Observed::quiet`].
+    /// An observed stream without errors of ours; see [`Observed::quiet`].
     #[must_use = "streams do nothing unless polled"]
-    pub struct Quiet<S, E> {
+    pub struct Quiet<S, T: Observable, E> {
         #[pin]
-        observed: Observed<S, E>,
+        observed: Observed<S, T, E>,
         error: Option<E>,
     }
 }
 
-impl<S, E> Quiet<S, E> {
-    /// The source's own error, if that was the end.
+impl<S, T: Observable, E> Quiet<S, T, E> {
+    /// The source's own error, if that was the end of a stream of chunks.
     pub fn source_error(&self) -> Option<&E> {
         self.error.as_ref()
     }
-}
 
-impl<S: Stream<Item = Result<Chunk, E>>, E> Stream for Quiet<S, E> {
-    type Item = Chunk;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
-        let this = self.project();
-        Poll::Ready(ready!(this.observed.poll_chunk(cx)).map(|(chunk, error)| {
-            if error.is_some() {
-                *this.error = error;
-            }
-            chunk
-        }))
+    /// The outcome, once it is decided.
+    pub fn outcome(&self) -> Option<&Arc<Outcome>> {
+        self.observed.stack().outcome()
     }
 }
 
-impl<S: Stream<Item = Result<Chunk, E>>, E> FusedStream for Quiet<S, E> {
+impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Stream for Quiet<S, T, E> {
+    type Item = T::Quiet<E>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.project();
+        let Some((next, error)) = ready!(this.observed.poll_item(cx)) else { return Poll::Ready(None) };
+        let (item, error) = T::quiet(next, error);
+        if error.is_some() {
+            *this.error = error;
+        }
+        Poll::Ready(item)
+    }
+}
+
+impl<S: Stream<Item = Result<T, E>>, T: Observable, E> FusedStream for Quiet<S, T, E> {
     fn is_terminated(&self) -> bool {
         self.observed.is_over
     }
 }
 
-impl<S, E> std::fmt::Debug for Quiet<S, E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Quiet").field("stack", &self.observed.stack).finish_non_exhaustive()
+impl<S, T: Observable, E> fmt::Debug for Quiet<S, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Quiet").field("stack", self.observed.stack()).finish_non_exhaustive()
+    }
+}
+
+impl Engine for Stack {
+    type Item = Chunk;
+
+    fn new(stack: Stack) -> Self {
+        stack
+    }
+
+    #[inline]
+    fn push(&mut self, chunk: Chunk) -> Option<Chunk> {
+        self.transit(chunk)
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Next<Chunk>> {
+        let chunk = self.pop()?;
+        Some(match chunk.body() {
+            Body::End(end) => Next::End(end.outcome().clone(), Some(chunk)),
+            _ => Next::Item(chunk),
+        })
+    }
+
+    fn finish(&mut self) {
+        Stack::finish(self);
+    }
+
+    fn fail(&mut self, error: ErrorInfo) -> bool {
+        Stack::fail(self, error)
+    }
+
+    fn stack(&self) -> &Stack {
+        self
+    }
+
+    fn stack_mut(&mut self) -> &mut Stack {
+        self
+    }
+}
+
+pub(crate) mod engine {
+    use super::{Arc, ErrorInfo, Outcome, Stack};
+
+    /// A stack behind items of some type.
+    pub trait Engine {
+        type Item;
+
+        fn new(stack: Stack) -> Self;
+        /// Takes an item, and gives it back if it passes as it is.
+        fn push(&mut self, item: Self::Item) -> Option<Self::Item>;
+        fn next(&mut self) -> Option<Next<Self::Item>>;
+        fn finish(&mut self);
+        fn fail(&mut self, error: ErrorInfo) -> bool;
+        fn stack(&self) -> &Stack;
+        fn stack_mut(&mut self) -> &mut Stack;
+    }
+
+    /// What an engine has for the consumer.
+    #[derive(Debug)]
+    pub enum Next<T> {
+        Item(T),
+        /// The end, and the item that stands for it, if the type has one.
+        End(Arc<Outcome>, Option<T>),
     }
 }

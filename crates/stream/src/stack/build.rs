@@ -93,6 +93,7 @@ impl<'a> StackBuilder<'a> {
             token: Some(EndToken::open()),
             outcome: None,
             is_closed: false,
+            is_text_only: false,
             outlet,
         };
         for registration in matching() {

@@ -59,6 +59,7 @@ pub struct Stack {
     token: Option<EndToken>,
     outcome: Option<Arc<Outcome>>,
     is_closed: bool,
+    is_text_only: bool,
     outlet: Outlet,
 }
 
@@ -74,7 +75,7 @@ type Answer = (Result<Verdict, Fault>, bool);
 impl Stack {
     /// Takes a chunk from the source and takes it through the observers. Does nothing once the outcome is decided.
     pub fn push(&mut self, chunk: Chunk) {
-        if let Some(chunk) = self.transit(chunk) {
+        if let Some(chunk) = self.pass(chunk) {
             self.out.push_back(chunk);
         }
     }
@@ -84,6 +85,14 @@ impl Stack {
     /// That is then a delivery, as if it had been popped. `None` says nothing about the chunk: go on with [`pop`](Stack::pop).
     #[inline]
     pub fn transit(&mut self, chunk: Chunk) -> Option<Chunk> {
+        let chunk = self.pass(chunk)?;
+        self.deliver(&chunk);
+        Some(chunk)
+    }
+
+    /// [`transit`](Stack::transit) without the delivery.
+    #[inline]
+    pub(crate) fn pass(&mut self, chunk: Chunk) -> Option<Chunk> {
         if self.is_ended() {
             return None;
         }
@@ -148,10 +157,51 @@ impl Stack {
     /// Takes the next chunk for the consumer. The last one is the `end`; with it the invocation is over.
     pub fn pop(&mut self) -> Option<Chunk> {
         let chunk = self.out.pop_front()?;
+        self.deliver(&chunk);
         if self.out.is_empty() && self.is_ended() {
             self.close();
         }
         Some(chunk)
+    }
+
+    /// Takes the next chunk that is not the `end`, without delivering it: that is said by [`deliver`](Stack::deliver).
+    pub(crate) fn take(&mut self) -> Option<Chunk> {
+        self.out.pop_front_if(|chunk| !matches!(chunk.body(), Body::End(_)))
+    }
+
+    /// The consumer takes a chunk. The one place where deliveries are known.
+    #[inline]
+    pub(crate) fn deliver(&mut self, chunk: &Chunk) {
+        let _ = chunk;
+    }
+
+    /// Puts a chunk back that was taken and is not delivered.
+    pub(crate) fn give_back(&mut self, chunk: Chunk) {
+        self.out.push_front(chunk);
+    }
+
+    /// Withholds a chunk that was taken and that the consumer's type cannot say.
+    pub(crate) fn refuse(&mut self, chunk: &Chunk) {
+        self.account.chunks_out = self.account.chunks_out.saturating_sub(1);
+        if let Some(lane) = account::text_lane(chunk) {
+            let len = account::text_len(chunk);
+            if account::is_answer(lane) {
+                self.position.delivered = self.position.delivered.saturating_sub(len);
+            }
+            if let Some(state) = self.lanes.open(lane) {
+                state.delivered = state.delivered.saturating_sub(len);
+            }
+        }
+        self.withhold(chunk);
+        if let Some(observer) = chunk.provenance().positions().last().and_then(|i| self.call.observers.get(i)) {
+            let fault = Fault::NotRun("the client's items cannot say what the observer released");
+            self.outlet.failed(observer, Hook::OnChunk, fault);
+        }
+    }
+
+    /// From here on only texts may be amended: the consumer's type can show nothing else.
+    pub(crate) fn fix_all_but_text(&mut self) {
+        self.is_text_only = true;
     }
 
     /// Whether the outcome is decided. The source is then of no more use and should be dropped; chunks may still be there to pop.

@@ -22,6 +22,8 @@ pub(super) enum Fault {
     Contract(&'static str),
     /// Which limit was met.
     Overflow(&'static str),
+    /// What could not be done.
+    NotRun(&'static str),
 }
 
 impl Fault {
@@ -30,6 +32,7 @@ impl Fault {
             Self::Panic(_) => FailureKind::Panic,
             Self::Contract(_) => FailureKind::Contract,
             Self::Overflow(_) => FailureKind::Overflow,
+            Self::NotRun(_) => FailureKind::NotRun,
         }
     }
 }
@@ -55,7 +58,7 @@ impl Outlet {
             if failures.wants_detail() {
                 let detail = match &fault {
                     Fault::Panic(payload) => FailureDetail::Panic(panic_message(payload.as_ref())),
-                    Fault::Contract(rule) | Fault::Overflow(rule) => FailureDetail::Rule(rule),
+                    Fault::Contract(rule) | Fault::Overflow(rule) | Fault::NotRun(rule) => FailureDetail::Rule(rule),
                 };
                 failures.detail(&report, &detail);
             }

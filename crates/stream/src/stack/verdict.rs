@@ -154,6 +154,9 @@ impl Stack {
         if chunk.kind() != amended.kind() || chunk.lane() != amended.lane() || choice(chunk) != choice(&amended) {
             return Err(Fault::Contract("an amended chunk has another kind or lane"));
         }
+        if self.is_text_only && !matches!(chunk.body(), Body::Delta { .. } | Body::Snapshot(_)) {
+            return Err(Fault::Contract("only the texts of a client's item can be amended"));
+        }
         if let Body::Delta { lane, .. } = chunk.body() {
             self.note_edit(i, *lane, size(chunk), size(&amended));
         }

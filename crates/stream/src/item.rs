@@ -1,0 +1,309 @@
+use std::{collections::VecDeque, fmt, time::Instant};
+
+use smallvec::SmallVec;
+use streamkeeper_contract::{Body, Chunk, ErrorInfo, Lane, Meta, Offset, Origin, ToolCall};
+
+use crate::{
+    Stack,
+    observed::engine::{Engine, Next},
+};
+
+/// An item of a client's own stream that observers can look into and change in place.
+///
+/// Implement it for the item type of a client crate, and `stream.observed(..)` works for its streams: the items that come out are the
+/// client's own. Only the texts shown as [`Part::Delta`] and [`Part::Snapshot`] can be changed. What an observer holds leaves an item with
+/// empty text; it goes out in the text of the next item of that lane, or in a synthesised item before the one that made the barrier.
+///
+/// ```
+/// use streamkeeper_contract::{Chunk, FinishReason, Lane};
+/// use streamkeeper_stream::{Part, StreamItem};
+///
+/// #[derive(Default)]
+/// struct Piece {
+///     text: Option<String>,
+///     done: bool,
+/// }
+///
+/// impl StreamItem for Piece {
+///     fn visit(&mut self, f: &mut dyn FnMut(Part<'_>)) {
+///         if let Some(text) = &mut self.text {
+///             f(Part::Delta(Lane::TEXT, text));
+///         }
+///         if self.done {
+///             f(Part::Fixed(Chunk::finish(0, FinishReason::Stop)));
+///         }
+///     }
+///
+///     fn synth(_: Option<&Self>, lane: Lane, text: &str) -> Option<Self> {
+///         (lane == Lane::TEXT).then(|| Piece { text: Some(text.to_owned()), done: false })
+///     }
+/// }
+/// ```
+pub trait StreamItem: Sized {
+    /// Shows each part of the item, in the order in which a reader would meet them. Called once for each item, and once more if a text
+    /// has to be changed; both times it shows the same parts in the same order.
+    fn visit(&mut self, f: &mut dyn FnMut(Part<'_>));
+
+    /// Makes an item that says `text` in `lane` and nothing else. `like` is an item of the same stream, if one is at hand.
+    ///
+    /// `None` means that this lane cannot be written. The text is then withheld, counted and reported.
+    fn synth(like: Option<&Self>, lane: Lane, text: &str) -> Option<Self>;
+
+    /// Makes an item with a whole tool call that an observer has made. Default: `None`, it cannot be written.
+    fn synth_tool_call(like: Option<&Self>, call: &ToolCall) -> Option<Self> {
+        let _ = (like, call);
+        None
+    }
+
+    /// A copy to make items like, kept for the time when the source has ended and no item is at hand. Asked of items until one gives
+    /// it. Default: `None`, which is right where [`synth`](Self::synth) needs no `like`.
+    fn like(&self) -> Option<Self> {
+        None
+    }
+}
+
+/// A part of a [`StreamItem`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Part<'a> {
+    /// A piece of a lane's text.
+    Delta(Lane, &'a mut String),
+    /// The whole text of a lane, repeated.
+    Snapshot(Lane, &'a mut String),
+    /// Anything else, as a chunk: a tool call's start, usage, finish, an error. It can be seen, not changed; amending it is a contract
+    /// failure.
+    Fixed(Chunk),
+}
+
+/// A [`Stack`] behind a client's items.
+#[doc(hidden)]
+pub struct Items<T> {
+    stack: Stack,
+    started: Instant,
+    frame: u32,
+    like: Option<T>,
+    /// What waits for the consumer, with the chunks that are delivered by it.
+    queue: VecDeque<(T, Chunks)>,
+    parts: Vec<Passed>,
+}
+
+type Chunks = SmallVec<[Chunk; 1]>;
+
+/// What came out of the stack for one part of an item.
+struct Passed {
+    kind: PartKind,
+    /// The part's own chunk as it was, and nothing else.
+    is_same: bool,
+    chunks: Chunks,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PartKind {
+    Delta(Lane),
+    Snapshot,
+    Fixed,
+}
+
+/// What has to be said by an item that does not exist yet.
+enum Made {
+    Text(Lane, String),
+    ToolCall(Box<ToolCall>),
+}
+
+impl<T: StreamItem> Engine for Items<T> {
+    type Item = T;
+
+    fn new(mut stack: Stack) -> Self {
+        stack.fix_all_but_text();
+        Self { stack, started: Instant::now(), frame: 0, like: None, queue: VecDeque::new(), parts: Vec::new() }
+    }
+
+    fn push(&mut self, mut item: T) -> Option<T> {
+        if self.like.is_none() {
+            self.like = item.like();
+        }
+        let at = Offset::from(self.started.elapsed());
+        self.frame = self.frame.saturating_add(1);
+        let mut origin = Origin { frame: self.frame, part: 0 };
+        let (stack, parts) = (&mut self.stack, &mut self.parts);
+        item.visit(&mut |part| {
+            let (chunk, kind) = match part {
+                Part::Delta(lane, text) => (Chunk::delta(lane, text.as_str()), PartKind::Delta(lane)),
+                Part::Snapshot(lane, text) => (Chunk::snapshot(lane, text.as_str()), PartKind::Snapshot),
+                Part::Fixed(chunk) => (chunk, PartKind::Fixed),
+            };
+            let meta = Meta { at, origin, ..Meta::default() };
+            let chunks: Chunks = match stack.pass(chunk.with_meta(meta)) {
+                Some(chunk) => SmallVec::from_buf([chunk]),
+                None => std::iter::from_fn(|| stack.take()).collect(),
+            };
+            let is_same = chunks.len() == 1 && chunks.iter().all(|chunk| is_own(chunk, origin));
+            parts.push(Passed { kind, is_same, chunks });
+            origin.part = origin.part.saturating_add(1);
+        });
+        if parts.iter().all(|part| part.is_same) {
+            for chunk in parts.drain(..).flat_map(|part| part.chunks) {
+                stack.deliver(&chunk);
+            }
+            return Some(item);
+        }
+        self.rebuild(item);
+        None
+    }
+
+    fn next(&mut self) -> Option<Next<T>> {
+        if let Some((item, chunks)) = self.queue.pop_front() {
+            chunks.iter().for_each(|chunk| self.stack.deliver(chunk));
+            return Some(Next::Item(item));
+        }
+        match self.stack.pop()?.body() {
+            Body::End(end) => Some(Next::End(end.outcome().clone(), None)),
+            _ => None,
+        }
+    }
+
+    fn finish(&mut self) {
+        self.stack.finish();
+        self.synthesise_rest();
+    }
+
+    fn fail(&mut self, error: ErrorInfo) -> bool {
+        let first = self.stack.fail(error);
+        self.synthesise_rest();
+        first
+    }
+
+    fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    fn stack_mut(&mut self) -> &mut Stack {
+        &mut self.stack
+    }
+}
+
+impl<T: StreamItem> Items<T> {
+    /// Writes what came out of the stack for an item into the item, and what has no place in it into items before it.
+    ///
+    /// Text goes to the last delta of its lane up to the part for which it came out, so that no lane changes its order. An item that has
+    /// a fixed part which was withheld, or that was stopped and says nothing, is left out.
+    fn rebuild(&mut self, mut item: T) {
+        let parts = std::mem::take(&mut self.parts);
+        let mut before: Vec<(Made, Chunks)> = Vec::new();
+        let mut placed: Vec<Chunks> = vec![Chunks::new(); parts.len()];
+        let mut is_whole = true;
+        for (p, part) in parts.iter().enumerate() {
+            let origin = Origin { frame: self.frame, part: u16::try_from(p).unwrap_or(u16::MAX) };
+            let mut is_there = part.kind != PartKind::Fixed;
+            for chunk in &part.chunks {
+                let home = chunk
+                    .lane()
+                    .filter(|_| chunk.is_delta())
+                    .and_then(|lane| parts[..=p].iter().rposition(|earlier| earlier.kind == PartKind::Delta(lane)));
+                match (chunk.body(), home) {
+                    (Body::Delta { .. }, Some(home)) => placed[home].push(chunk.clone()),
+                    (Body::Delta { lane, text }, None) => {
+                        before.push((Made::Text(*lane, text.to_string()), SmallVec::from_buf([chunk.clone()])));
+                    }
+                    (Body::Snapshot(_), _) if part.kind == PartKind::Snapshot => placed[p].push(chunk.clone()),
+                    (Body::ToolCall(call), _) if !chunk.provenance().is_empty() => {
+                        // It stands between texts: those before it leave the item.
+                        before.extend(move_out(&parts, &mut placed));
+                        before.push((Made::ToolCall(call.clone()), SmallVec::from_buf([chunk.clone()])));
+                    }
+                    _ if is_own(chunk, origin) => {
+                        is_there = true;
+                        placed[p].push(chunk.clone());
+                    }
+                    _ => self.stack.refuse(chunk),
+                }
+            }
+            is_whole &= is_there;
+        }
+        let says_nothing = placed.iter().all(SmallVec::is_empty);
+        let is_left_out = !is_whole || (self.stack.is_ended() && says_nothing);
+        if is_left_out {
+            before.extend(move_out(&parts, &mut placed));
+            placed.iter().flatten().for_each(|chunk| self.stack.refuse(chunk));
+        }
+        for (made, chunks) in before {
+            self.synthesise(Some(&item), &made, chunks);
+        }
+        if is_left_out {
+            return;
+        }
+        let mut p = 0;
+        item.visit(&mut |part| {
+            let Some((passed, chunks)) = parts.get(p).zip(placed.get(p)) else { return };
+            p += 1;
+            if passed.is_same && chunks.len() == 1 {
+                return;
+            }
+            if let Part::Delta(_, text) | Part::Snapshot(_, text) = part {
+                text.clear();
+                chunks.iter().filter_map(Chunk::text).for_each(|piece| text.push_str(piece));
+            }
+        });
+        self.queue.push_back((item, placed.into_iter().flatten().collect()));
+    }
+
+    /// What the end of the source released.
+    fn synthesise_rest(&mut self) {
+        while let Some(chunk) = self.stack.take() {
+            let made = match chunk.body() {
+                Body::Delta { lane, text } => Made::Text(*lane, text.to_string()),
+                Body::ToolCall(call) => Made::ToolCall(call.clone()),
+                _ => {
+                    self.stack.refuse(&chunk);
+                    continue;
+                }
+            };
+            self.synthesise(None, &made, SmallVec::from_buf([chunk]));
+        }
+    }
+
+    fn synthesise(&mut self, item: Option<&T>, made: &Made, chunks: Chunks) {
+        let like = self.like.as_ref().or(item);
+        let item = match made {
+            Made::Text(lane, text) => T::synth(like, *lane, text),
+            Made::ToolCall(call) => T::synth_tool_call(like, call),
+        };
+        match item {
+            Some(item) => self.queue.push_back((item, chunks)),
+            None => chunks.iter().for_each(|chunk| self.stack.refuse(chunk)),
+        }
+    }
+}
+
+/// Takes the texts out of the places they had in an item, in order.
+fn move_out(parts: &[Passed], placed: &mut [Chunks]) -> Vec<(Made, Chunks)> {
+    let mut moved = Vec::new();
+    for (part, chunks) in parts.iter().zip(placed) {
+        let PartKind::Delta(lane) = part.kind else { continue };
+        let chunks = std::mem::take(chunks);
+        if !chunks.is_empty() {
+            moved.push((Made::Text(lane, chunks.iter().filter_map(Chunk::text).collect()), chunks));
+        }
+    }
+    moved
+}
+
+/// Whether a chunk came out as the one that was made from a part.
+fn is_own(chunk: &Chunk, origin: Origin) -> bool {
+    chunk.origin() == origin && chunk.provenance().is_empty()
+}
+
+impl<T> Drop for Items<T> {
+    fn drop(&mut self) {
+        // What waits was not delivered.
+        for (_, chunks) in self.queue.drain(..).rev() {
+            chunks.into_iter().rev().for_each(|chunk| self.stack.give_back(chunk));
+        }
+    }
+}
+
+impl<T> fmt::Debug for Items<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Items").field("stack", &self.stack).field("waiting", &self.queue.len()).finish_non_exhaustive()
+    }
+}
