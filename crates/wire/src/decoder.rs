@@ -229,6 +229,12 @@ impl Decoder {
         Ok(true)
     }
 
+    /// Whether an end mark would have been kept: that of chat completions stands beside the payloads, and recorders of payloads drop it.
+    fn shows_its_end(&self) -> bool {
+        let beside = matches!(self.format, Some(Format::OpenAiChat | Format::OpenAiCompletions));
+        !beside || self.framing == Some(Framing::Sse)
+    }
+
     /// The frame decoded last.
     pub(crate) fn frame(&self) -> Option<Frame<'_>> {
         self.framer.as_ref()?.frame()
@@ -258,7 +264,7 @@ impl Decoder {
     pub fn stats(&self) -> Stats {
         Stats {
             unknown: self.out.unknown,
-            end_mark: Some(self.out.ended),
+            end_mark: (self.out.ended || self.shows_its_end()).then_some(self.out.ended),
             stated_end: self.out.stated_end.clone(),
             ..self.stats.clone()
         }

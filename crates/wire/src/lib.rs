@@ -10,9 +10,11 @@ mod dialect;
 mod error;
 mod format;
 pub mod frame;
+mod inspect;
 mod output;
 
 pub use decoder::{Decoder, Limits, Stats};
 pub use error::WireError;
 pub use format::{Format, Framing, UnknownFormat};
+pub use inspect::{InspectedCall, InspectedChoice, InspectedUsage, Inspection};
 pub use output::is_made_up;

@@ -93,7 +93,10 @@ impl Output {
     /// Adds any chunk with the place of its text.
     pub(crate) fn chunk(&mut self, mut chunk: Chunk, mut leaf: Leaf) {
         let meta = chunk.meta_mut();
-        meta.at = self.at;
+        // A canonical chunk states when it arrived; it is believed unless its own arrival here is.
+        if self.at > Offset::default() {
+            meta.at = self.at;
+        }
         meta.origin = Origin { frame: self.frame, part: self.part };
         self.part = self.part.saturating_add(1);
         leaf.prefix = self.prefix;

@@ -6,9 +6,14 @@ mod bedrock_converse;
 mod bedrock_invoke;
 mod blocks;
 mod claude_code;
+mod cohere;
 mod gemini;
+mod jsonl;
+mod ollama;
+mod openai_chat;
 mod openai_responses;
 mod partial_args;
+mod raw;
 mod read;
 #[cfg(test)]
 mod testing;
@@ -42,23 +47,18 @@ pub(crate) struct Event<'a> {
 /// The reader of a format.
 pub(crate) fn reader(format: Format) -> Box<dyn Dialect> {
     match format {
+        // Legacy completions are chat completions whose text is a field of the choice, which dialects of either mix.
+        Format::OpenAiChat | Format::OpenAiCompletions => Box::<openai_chat::OpenAiChat>::default(),
         Format::OpenAiResponses => Box::<openai_responses::OpenAiResponses>::default(),
+        Format::AnthropicMessages => Box::<anthropic::Anthropic>::default(),
+        Format::Gemini => Box::<gemini::Gemini>::default(),
+        Format::Ollama => Box::<ollama::Ollama>::default(),
+        Format::CohereV2 => Box::<cohere::Cohere>::default(),
         Format::BedrockConverse => Box::<bedrock_converse::BedrockConverse>::default(),
         Format::BedrockInvoke => Box::<bedrock_invoke::BedrockInvoke>::default(),
         Format::AgUi => Box::<ag_ui::AgUi>::default(),
         Format::ClaudeCode => Box::<claude_code::ClaudeCode>::default(),
-        Format::Gemini => Box::<gemini::Gemini>::default(),
-        Format::AnthropicMessages => Box::<anthropic::Anthropic>::default(),
-        _ => Box::new(Unread),
-    }
-}
-
-/// No format: each event is a `raw` chunk.
-#[derive(Debug)]
-struct Unread;
-
-impl Dialect for Unread {
-    fn event(&mut self, event: &Event<'_>, out: &mut Output) {
-        out.raw(event.name, event.data);
+        Format::Jsonl => Box::<jsonl::Jsonl>::default(),
+        Format::Raw => Box::<raw::Anything>::default(),
     }
 }

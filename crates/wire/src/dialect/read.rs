@@ -79,6 +79,59 @@ impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
     }
 }
 
+/// A string that is not worth an event: where anything else stands, it is unstated.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Word<'a>(Str<'a>);
+
+impl<'a> std::ops::Deref for Word<'a> {
+    type Target = Str<'a>;
+    fn deref(&self) -> &Str<'a> {
+        &self.0
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Word<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordVisitor;
+        impl<'de> Visitor<'de> for WordVisitor {
+            type Value = Word<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("anything")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Word<'de>, E> {
+                Ok(Word(Str::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Word<'de>, E> {
+                Ok(Word(Str::Owned(text.into())))
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Word<'de>, E> {
+                Ok(Word::default())
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<Word<'de>, E> {
+                Ok(Word::default())
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Word<'de>, E> {
+                Ok(Word::default())
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Word<'de>, E> {
+                Ok(Word::default())
+            }
+            fn visit_unit<E>(self) -> Result<Word<'de>, E> {
+                Ok(Word::default())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Word<'de>, A::Error> {
+                IgnoredAny.visit_seq(seq)?;
+                Ok(Word::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Word<'de>, A::Error> {
+                IgnoredAny.visit_map(map)?;
+                Ok(Word::default())
+            }
+        }
+        deserializer.deserialize_any(WordVisitor)
+    }
+}
+
 /// A count that may be absent, null or no count at all: it is never a reason to lose the rest of an event.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Num(pub(super) Option<u64>);

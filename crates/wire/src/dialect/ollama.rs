@@ -1,0 +1,191 @@
+//! Ollama: a line for each piece of a message or of generated text, of which the last is done.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use streamkeeper_contract::{
+    Annotation, Body, Channel, Finish, FinishReason, Json, Lane, Media, MediaData, MessageInfo, Stated, Text, ToolCall,
+    Usage,
+};
+
+use crate::output::{Leaf, Output};
+
+use super::{
+    Dialect, Event,
+    read::{Flag, Lanes, List, Num, Str, Word, error_info, filled, is_filled, leaf, parse, plain},
+};
+
+/// Reads one answer of `/api/chat` or `/api/generate`. All text is in the first part; tool calls come whole.
+#[derive(Debug, Default)]
+pub(super) struct Ollama {
+    lanes: Lanes,
+    begun: bool,
+    finished: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    model: Word<'a>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    #[serde(borrow)]
+    response: Str<'a>,
+    #[serde(borrow)]
+    thinking: Str<'a>,
+    done: Flag,
+    #[serde(borrow)]
+    done_reason: Word<'a>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    logprobs: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Word<'a>,
+    #[serde(borrow)]
+    content: Str<'a>,
+    #[serde(borrow)]
+    thinking: Str<'a>,
+    #[serde(borrow)]
+    tool_calls: Option<List<'a>>,
+    #[serde(borrow)]
+    images: Option<List<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Word<'a>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Word<'a>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl Dialect for Ollama {
+    fn event(&mut self, event: &Event<'_>, out: &mut Output) {
+        match self.read(event, out) {
+            Some(()) => out.known += 1,
+            None => out.raw(event.name, event.data),
+        }
+    }
+}
+
+impl Ollama {
+    fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
+        if !event.data.trim_ascii_start().starts_with('{') {
+            return None;
+        }
+        let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
+        let text = Lane::TEXT;
+        let reasoning = Lane::new(Channel::Reasoning);
+        match (&wire.message, wire.response.get(), wire.error) {
+            (None, None, Some(error)) => {
+                out.ended = true;
+                out.error(error_info(error));
+                return Some(());
+            }
+            (None, None, None) if !wire.done.0 => return None,
+            _ => {}
+        }
+        if !self.begun {
+            self.begun = true;
+            let role = wire.message.as_ref().and_then(|message| message.role.filled()).map(Text::from);
+            let model = wire.model.filled().map(Text::from);
+            out.push(Body::MessageStart(Box::new(MessageInfo { choice: 0, id: None, role, model })));
+        }
+        out.delta(reasoning, wire.thinking, Leaf::new("thinking", [0; 4]));
+        out.delta(text, wire.response, Leaf::new("response", [0; 4]));
+        if let Some(message) = wire.message {
+            out.delta(reasoning, message.thinking, Leaf::new("message/thinking", [0; 4]));
+            out.delta(text, message.content, Leaf::new("message/content", [0; 4]));
+            for (at, call) in message.tool_calls.unwrap_or_default().0.into_iter().enumerate() {
+                self.call(at, call, out);
+            }
+            for image in message.images.unwrap_or_default().0 {
+                if let Some(data) = filled(Some(image)) {
+                    let data = MediaData::Base64(data.as_str().into());
+                    let media = Media { lane: text, form: Text::from_static("image"), mime: None, data };
+                    out.push(Body::Media(Box::new(media)));
+                }
+            }
+        }
+        if let Some(logprobs) = wire.logprobs.filter(|logprobs| is_filled(Some(logprobs))) {
+            let note = Annotation { lane: text, form: Text::from_static("logprobs"), value: logprobs.into() };
+            out.push(Body::Annotation(Box::new(note)));
+        }
+        if wire.done.0 {
+            out.ended = true;
+            if let Some(usage) = usage_of(event.data) {
+                out.push(Body::Usage(Box::new(usage)));
+            }
+            if !self.finished && !out.failed {
+                self.finished = true;
+                out.push(finish(wire.done_reason.filled()));
+            }
+        }
+        if let Some(error) = wire.error {
+            out.error(error_info(error));
+        }
+        Some(())
+    }
+
+    fn call(&mut self, at: usize, raw: &RawValue, out: &mut Output) {
+        let call: Call<'_> = parse(raw).unwrap_or_default();
+        let Some(function) = call.function else {
+            out.push(Body::Custom(Box::new(streamkeeper_contract::Custom {
+                name: "message.tool_calls".into(),
+                value: raw.into(),
+            })));
+            return;
+        };
+        let lane = self.lanes.call(0, Channel::Arguments);
+        let id = call.id.filled().map_or_else(|| Output::made_up_id(lane), Text::from);
+        let name = function.name.text().unwrap_or_default();
+        let arguments = function.arguments.map(plain).unwrap_or_default();
+        let call = ToolCall { lane, id, name, arguments };
+        out.chunk(Body::ToolCall(Box::new(call)).into(), leaf("message/tool_calls/*/function/arguments", &[at]));
+    }
+}
+
+fn finish(stated: Option<&str>) -> Body {
+    let reason = match stated {
+        Some("stop") => FinishReason::Stop,
+        Some("length") => FinishReason::Length,
+        Some(word) => FinishReason::Other(word.into()),
+        None => FinishReason::Unstated,
+    };
+    Body::Finish(Box::new(Finish { choice: 0, reason, stated: stated.map(Text::from) }))
+}
+
+/// The counts of the last line. Input that the server still had from an earlier call is not counted at all.
+fn usage_of(line: &str) -> Option<Usage> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Wire {
+        prompt_eval_count: Num,
+        eval_count: Num,
+    }
+    let Wire { prompt_eval_count: Num(input), eval_count: Num(output) } = serde_json::from_str(line).ok()?;
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    let raw = [("prompt_eval_count", input), ("eval_count", output)];
+    let raw = raw.iter().filter_map(|(name, count)| Some(format!("\"{name}\":{}", (*count)?)));
+    let raw = Json::from_text(&format!("{{{}}}", raw.collect::<Vec<_>>().join(","))).ok();
+    let stated = Stated { input, output, raw, ..Stated::default() };
+    Some(Usage { uncached_input: input, output, stated, ..Usage::default() })
+}

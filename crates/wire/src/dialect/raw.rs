@@ -1,0 +1,25 @@
+//! No known format: an event is a `raw` chunk.
+
+use streamkeeper_contract::{Body, Finish, FinishReason, Raw, Text};
+
+use crate::output::Output;
+
+use super::{Dialect, Event};
+
+/// Reads anything. A clean end of the body is the end: nothing else can be told.
+#[derive(Debug, Default)]
+pub(super) struct Anything;
+
+impl Dialect for Anything {
+    fn event(&mut self, event: &Event<'_>, out: &mut Output) {
+        out.known += 1;
+        out.push(Body::Raw(Box::new(Raw { event: event.name.map(Text::from), data: event.data.into() })));
+    }
+
+    fn finish(&mut self, out: &mut Output) {
+        out.ended = true;
+        if !out.failed {
+            out.push(Body::Finish(Box::new(Finish { choice: 0, reason: FinishReason::Unstated, stated: None })));
+        }
+    }
+}

@@ -1,0 +1,251 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use streamkeeper_contract::{Body, Channel, Chunk, Lane, Text, ToolCall, ToolCallStart, Usage};
+
+use crate::{Decoder, Format, Stats, WireError, is_made_up};
+
+/// What a whole stream says, put together from its chunks.
+///
+/// Collects all text, so it grows with the stream: it is for looking at streams and for tests, not for watching live ones. It is
+/// serialised as the object that `streamkeeper inspect --json` prints.
+///
+/// ```
+/// use streamkeeper_wire::{Decoder, Format, Inspection};
+///
+/// let mut decoder = Decoder::new(Format::OpenAiChat);
+/// decoder.push(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n")?;
+/// decoder.push(b"data: [DONE]\n\n")?;
+/// decoder.finish()?;
+/// let inspection = Inspection::of(&mut decoder);
+/// assert_eq!((inspection.text.as_str(), inspection.finish.as_deref()), ("Hi", Some("stop")));
+/// assert_eq!((inspection.n_events, inspection.terminal, inspection.outcome), (2, Some(true), "finished"));
+/// # Ok::<_, streamkeeper_wire::WireError>(())
+/// ```
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// The format the events were read in.
+    pub format: Option<&'static str>,
+    /// Events, as [`Stats::events`] counts them.
+    pub n_events: u64,
+    /// The answer of choice 0, in the order of the wire. Repeats of it are not added.
+    pub text: String,
+    /// The reasoning of choice 0.
+    pub reasoning: String,
+    /// The refusal of choice 0.
+    pub refusal: String,
+    /// All choices, if there is more than one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<InspectedChoice>,
+    /// Calls that the client has to run, of all choices, in order of appearance.
+    pub tool_calls: Vec<InspectedCall>,
+    /// Calls that the provider runs itself.
+    pub server_tool_calls: Vec<InspectedCall>,
+    /// Why choice 0 is done, or how a failed stream says that it ended, in the provider's own word.
+    pub finish: Option<Text>,
+    /// Tokens as the provider states them, nothing added up.
+    pub usage: InspectedUsage,
+    /// The provider reported an error, in an event or outside of any.
+    pub error: bool,
+    /// The format's own end was seen. `None` where the framing cannot show it.
+    pub terminal: Option<bool>,
+    /// The model, as the provider names it.
+    pub model: Option<Text>,
+    /// `finished`, `failed` or `truncated`: how an invocation ends that delivers all of it.
+    pub outcome: &'static str,
+    /// The code of the [`WireError`] that ended decoding, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode_error: Option<&'static str>,
+    #[serde(skip)]
+    state: State,
+}
+
+/// One choice of several.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct InspectedChoice {
+    /// Which one.
+    pub index: u16,
+    /// Its answer.
+    pub text: String,
+    /// Its reasoning.
+    pub reasoning: String,
+    /// Its refusal.
+    pub refusal: String,
+    /// Why it is done, in the provider's own word.
+    pub finish: Option<Text>,
+}
+
+/// A tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct InspectedCall {
+    /// The provider's id, if it gave one.
+    pub id: Option<Text>,
+    /// The tool.
+    pub name: Text,
+    /// The fragments of its arguments, joined: JSON text, or nothing, which means `{}`. `None` for a provider's tool that was given no
+    /// JSON.
+    pub arguments: Option<String>,
+}
+
+/// Tokens as the provider states them: see [`Stated`](streamkeeper_contract::Stated).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct InspectedUsage {
+    /// Input tokens.
+    pub input: Option<u64>,
+    /// Output tokens.
+    pub output: Option<u64>,
+    /// Cached input tokens.
+    pub cached: Option<u64>,
+    /// Reasoning tokens.
+    pub reasoning: Option<u64>,
+    /// Tokens written to a cache.
+    pub cache_write: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    choices: BTreeMap<u16, Choice>,
+    usage: Usage,
+    calls: Vec<Call>,
+    /// Lanes whose text is there, and needs no snapshot.
+    told: BTreeSet<Lane>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Choice {
+    told: InspectedChoice,
+    finished: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    lane: Lane,
+    id: Text,
+    name: Text,
+    arguments: String,
+}
+
+impl Inspection {
+    /// Nothing seen yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the chunks that a decoder still has, and its stats. Call it after the decoder's end.
+    pub fn of(decoder: &mut Decoder) -> Self {
+        let mut inspection = Self::new();
+        while let Some(chunk) = decoder.next_chunk() {
+            inspection.chunk(&chunk);
+        }
+        inspection.finish(&decoder.stats(), decoder.format());
+        inspection
+    }
+
+    /// Takes the next chunk.
+    pub fn chunk(&mut self, chunk: &Chunk) {
+        match chunk.body() {
+            Body::Delta { lane, text } => {
+                self.state.told.insert(*lane);
+                self.add(*lane, text);
+            }
+            Body::Snapshot(snapshot) if self.state.told.insert(snapshot.lane) => {
+                self.add(snapshot.lane, &snapshot.text);
+            }
+            Body::ToolCallStart(call) | Body::ProviderToolStart(call) => {
+                let ToolCallStart { lane, id, name } = call.as_ref();
+                self.open(*lane, id, name, "");
+            }
+            Body::ToolCall(call) => {
+                let ToolCall { lane, id, name, arguments } = call.as_ref();
+                self.state.told.insert(*lane);
+                self.open(*lane, id, name, arguments);
+            }
+            Body::MessageStart(message) => {
+                self.choice(message.choice);
+                if self.model.is_none() {
+                    self.model.clone_from(&message.model);
+                }
+            }
+            Body::Finish(finish) => {
+                let choice = self.choice(finish.choice);
+                if !choice.finished {
+                    choice.finished = true;
+                    choice.told.finish.clone_from(&finish.stated);
+                }
+            }
+            Body::Usage(usage) => self.state.usage.update(usage),
+            Body::Error(_) => self.error = true,
+            _ => {}
+        }
+    }
+
+    /// Decoding ended with an error. Call it before [`finish`](Inspection::finish).
+    pub fn fail(&mut self, error: &WireError) {
+        self.decode_error = Some(error.code());
+    }
+
+    /// The stream is over: fills what only its end tells.
+    pub fn finish(&mut self, stats: &Stats, format: Option<Format>) {
+        let State { choices, usage, calls, .. } = std::mem::take(&mut self.state);
+        self.format = format.map(Format::name);
+        self.n_events = stats.events;
+        self.terminal = stats.end_mark;
+        let is_finished = choices.values().any(|choice| choice.finished);
+        self.outcome = match () {
+            () if self.error || self.decode_error.is_some() => "failed",
+            () if is_finished => "finished",
+            () => "truncated",
+        };
+        if choices.len() > 1 {
+            self.choices = choices.values().map(|choice| choice.told.clone()).collect();
+        }
+        let first = choices.into_values().next().unwrap_or_default().told;
+        (self.text, self.reasoning, self.refusal) = (first.text, first.reasoning, first.refusal);
+        self.finish = first.finish.or_else(|| stats.stated_end.clone());
+        self.usage = InspectedUsage {
+            input: usage.stated.input,
+            output: usage.stated.output,
+            cached: usage.stated.cached,
+            reasoning: usage.stated.reasoning,
+            cache_write: usage.stated.cache_write,
+        };
+        for call in calls {
+            let by_provider = call.lane.channel == Channel::ProviderTool;
+            let list = if by_provider { &mut self.server_tool_calls } else { &mut self.tool_calls };
+            let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
+            let arguments = (!by_provider || is_json()).then_some(call.arguments);
+            let id = (!is_made_up(&call.id)).then_some(call.id);
+            list.push(InspectedCall { id, name: call.name, arguments });
+        }
+    }
+
+    fn choice(&mut self, index: u16) -> &mut Choice {
+        let choice = self.state.choices.entry(index).or_default();
+        choice.told.index = index;
+        choice
+    }
+
+    fn add(&mut self, lane: Lane, text: &str) {
+        let choice = &mut self.choice(lane.choice).told;
+        match lane.channel {
+            Channel::Text => choice.text.push_str(text),
+            Channel::Reasoning => choice.reasoning.push_str(text),
+            Channel::Refusal => choice.refusal.push_str(text),
+            Channel::Arguments | Channel::ProviderTool => {
+                if let Some(call) = self.state.calls.iter_mut().rfind(|call| call.lane == lane) {
+                    call.arguments.push_str(text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, lane: Lane, id: &Text, name: &Text, arguments: &str) {
+        self.choice(lane.choice);
+        self.state.calls.push(Call { lane, id: id.clone(), name: name.clone(), arguments: arguments.to_owned() });
+    }
+}
