@@ -7,6 +7,7 @@
 mod body;
 mod call_class;
 mod chunk;
+pub mod codes;
 mod failure;
 mod form;
 mod id;

@@ -46,3 +46,23 @@ impl WireError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_codes_lists_every_error() {
+        // spec 1.13
+        let page = include_str!("../../../docs/codes.md");
+        for error in [
+            WireError::EventTooLarge { limit: 1 },
+            WireError::BrokenMessage { message: 0, what: "checksum" },
+            WireError::Undetected,
+            WireError::WrongFormat { expected: Format::Gemini, looks_like: None },
+            WireError::Empty,
+        ] {
+            assert!(page.contains(&format!("| `{}` |", error.code())), "{}", error.code());
+        }
+    }
+}
