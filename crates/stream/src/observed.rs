@@ -7,7 +7,7 @@ use std::{
 
 use futures_core::{FusedStream, Stream};
 use pin_project_lite::pin_project;
-use streamkeeper_contract::{Body, Chunk, ErrorInfo, Outcome, Text};
+use streamkeeper_contract::{Body, Chunk, ErrorInfo, Outcome, Text, codes};
 
 use self::engine::{Engine, Next};
 use crate::{ObserverFactoryContext, Observers, Stack, StreamItem, item::Items};
@@ -196,7 +196,7 @@ impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Observed<S, T, E> {
                 }
                 Some(Err(error)) => {
                     // The error is the terminal item, so it waits behind the text that its barrier releases.
-                    *this.error = this.engine.fail(ErrorInfo::new("source_error")).then_some(error);
+                    *this.error = this.engine.fail(ErrorInfo::new(codes::SOURCE_ERROR)).then_some(error);
                 }
                 None => this.engine.finish(),
             }

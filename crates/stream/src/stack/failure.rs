@@ -1,6 +1,6 @@
 //! What happens when an observer fails.
 
-use streamkeeper_contract::{Body, Chunk, ErrorInfo, Hook, Lane, Outcome};
+use streamkeeper_contract::{Body, Chunk, ErrorInfo, Hook, Lane, Outcome, codes};
 
 use super::{
     Item, Stack,
@@ -42,7 +42,7 @@ impl Stack {
             }
             OnFailure::Fail => {
                 slot.state = State::Off;
-                let error = ErrorInfo::new("guard_failed").with_component(slot.id.clone());
+                let error = ErrorInfo::new(codes::GUARD_FAILED).with_component(slot.id.clone());
                 self.end(Outcome::Failed { error });
             }
         }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
     Annotation, Body, Channel, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Opaque,
-    ProviderToolOutput, Stated, Text, ToolCall, ToolCallStart, Usage,
+    ProviderToolOutput, Stated, Text, ToolCall, ToolCallStart, Usage, codes,
 };
 
 use crate::output::{Leaf, Output};
@@ -205,7 +205,7 @@ impl Message {
             }
             "ping" => {}
             "error" => {
-                let error = wire.error.map_or_else(|| ErrorInfo::new("error"), error_info);
+                let error = wire.error.map_or_else(|| ErrorInfo::new(codes::ERROR), error_info);
                 return Some(Said::Failed(error));
             }
             _ => return Some(Said::Failed(error_info(wire.error?))),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
     Annotation, Body, Channel, Chunk, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, Media, MediaData,
-    MessageInfo, Opaque, ProviderToolOutput, Stated, Text, ToolCall, ToolCallStart, Usage,
+    MessageInfo, Opaque, ProviderToolOutput, Stated, Text, ToolCall, ToolCallStart, Usage, codes,
 };
 
 use crate::output::{Leaf, Output};
@@ -542,7 +542,7 @@ impl OpenAiResponses {
         let status = response.status.filled().unwrap_or(kind.trim_start_matches("response."));
         if kind == "response.failed" || status == "failed" {
             let error = response.error.filter(|error| error.get() != "null");
-            out.error(error.map_or_else(|| ErrorInfo::new("response_failed"), error_info));
+            out.error(error.map_or_else(|| ErrorInfo::new(codes::ERROR), error_info));
         }
         if out.failed {
             out.stated_end = Some(status.into());

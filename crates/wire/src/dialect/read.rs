@@ -7,7 +7,7 @@ use serde::{
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use streamkeeper_contract::{Channel, ErrorInfo, Lane, Text};
+use streamkeeper_contract::{Channel, ErrorInfo, Lane, Text, codes};
 
 use crate::output::Leaf;
 
@@ -260,13 +260,13 @@ pub(crate) fn error_info(raw: &RawValue) -> ErrorInfo {
         message: Option<&'a RawValue>,
     }
     let Some(wire) = parse::<Wire<'_>>(raw) else {
-        return ErrorInfo::new("error").with_message(plain(raw));
+        return ErrorInfo::new(codes::ERROR).with_message(plain(raw));
     };
     let word = filled(wire.code).or_else(|| filled(wire.kind)).or_else(|| filled(wire.status));
     let code = match (word, wire.code) {
         (Some(word), _) => word,
         (None, Some(number)) if number.get() != "null" => number.get().into(),
-        _ => Text::from_static("error"),
+        _ => codes::ERROR.into(),
     };
     let info = ErrorInfo::new(code);
     match wire.message {
