@@ -11,10 +11,13 @@ mod error;
 mod format;
 pub mod frame;
 mod inspect;
+mod json;
 mod output;
+mod passthrough;
 
 pub use decoder::{Decoder, Limits, Stats};
 pub use error::WireError;
 pub use format::{Format, Framing, UnknownFormat};
 pub use inspect::{InspectedCall, InspectedChoice, InspectedUsage, Inspection};
 pub use output::is_made_up;
+pub use passthrough::{Passthrough, PassthroughError};
