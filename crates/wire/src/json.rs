@@ -71,7 +71,9 @@ fn skip_value(json: &[u8], mut at: usize) -> Option<usize> {
             _ if depth > 0 => at += 1,
             b',' | b':' => return None,
             _ => {
-                let end = json[at..].iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'));
+                let end = json[at..]
+                    .iter()
+                    .position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'));
                 return Some(end.map_or(json.len(), |len| at + len));
             }
         }
@@ -176,7 +178,11 @@ struct Target<'a> {
 pub(crate) fn locate(json: &str, leaves: &[Leaf]) -> Vec<(usize, Range<usize>)> {
     let targets = leaves.iter().enumerate().filter(|(_, leaf)| !leaf.path.is_empty()).flat_map(|(id, leaf)| {
         let prefix = leaf.prefix.split('/').filter(|key| !key.is_empty());
-        leaf.path.split('|').map(move |path| Target { path: prefix.clone().chain(path.split('/')).collect(), index: &leaf.index, id })
+        leaf.path.split('|').map(move |path| Target {
+            path: prefix.clone().chain(path.split('/')).collect(),
+            index: &leaf.index,
+            id,
+        })
     });
     let mut found = Vec::new();
     follow(json, skip_space(json.as_bytes(), 0), &targets.collect::<Vec<_>>(), 0, &mut found);
@@ -295,7 +301,8 @@ mod tests {
 
     #[track_caller]
     fn check(json: &str, path: &'static str, index: [u16; 4], expected: &[&str]) {
-        let found: Vec<_> = locate(json, &[Leaf::new(path, index)]).into_iter().map(|(_, range)| &json[range]).collect();
+        let found: Vec<_> =
+            locate(json, &[Leaf::new(path, index)]).into_iter().map(|(_, range)| &json[range]).collect();
         assert_eq!(found, expected, "{path} in {json}");
     }
 

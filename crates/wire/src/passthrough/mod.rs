@@ -202,7 +202,7 @@ impl Passthrough {
         self.state = State::Idle;
         if self.closed {
             self.state = State::Done;
-            self.decoder.end();
+            self.decoder.end()?;
             self.read(chunks);
             if !self.parts.is_empty() {
                 self.state = State::Tail;
@@ -417,7 +417,10 @@ impl Passthrough {
             Body::Delta { text, .. } if text.is_empty() => {}
             Body::Delta { lane, text } => {
                 if let Some((_, template)) = self.lanes.iter().rev().find(|(known, _)| known == lane) {
-                    let event = Event { name: template.name.clone().map(|name| Cow::Owned(name.into())), json: template.with(text) };
+                    let event = Event {
+                        name: template.name.clone().map(|name| Cow::Owned(name.into())),
+                        json: template.with(text),
+                    };
                     self.put_numbered(event, after, out);
                 } else {
                     let event = shape.chunk(chunk).ok_or(no_place)?;
@@ -566,12 +569,13 @@ impl<'a> Plan<'a> {
     fn move_calls(&mut self, parts: &[Part]) {
         for at in 0..parts.len() {
             let Some(lane) = parts[at].lane.filter(|_| parts[at].is_delta()) else { continue };
-            let Some(last) = self.own[at].iter().rposition(|chunk| chunk.kind() == ChunkKind::ToolCall) else { continue };
+            let Some(last) = self.own[at].iter().rposition(|chunk| chunk.kind() == ChunkKind::ToolCall) else {
+                continue;
+            };
             let rest = self.own[at].split_off(last + 1);
-            for earlier in 0..=at {
-                if parts[earlier].lane == Some(lane) && parts[earlier].is_delta() {
-                    let moved = std::mem::take(&mut self.own[earlier]);
-                    self.before.extend(moved.into_iter().map(|chunk| (Cow::Borrowed(chunk), Some(lane))));
+            for (part, own) in parts.iter().zip(&mut self.own).take(at + 1) {
+                if part.lane == Some(lane) && part.is_delta() {
+                    self.before.extend(own.drain(..).map(|chunk| (Cow::Borrowed(chunk), Some(lane))));
                 }
             }
             self.own[at] = rest;

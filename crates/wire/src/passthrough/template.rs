@@ -24,7 +24,8 @@ impl Template {
     pub(super) fn new(name: Option<&str>, json: &str, leaf: Leaf, identity: &[&str]) -> Option<Self> {
         let (_, place) = locate(json, &[leaf]).into_iter().next()?;
         let text = if json.get(place)?.starts_with('{') { "{}" } else { "\"\"" };
-        let leaves: Vec<Vec<&str>> = leaf.path.split('|').map(|path| keys(leaf.prefix).chain(keys(path)).collect()).collect();
+        let leaves: Vec<Vec<&str>> =
+            leaf.path.split('|').map(|path| keys(leaf.prefix).chain(keys(path)).collect()).collect();
         let cut = Cut { json, index: &leaf.index, text };
         let json = cut.down(&leaves, identity);
         let leaf = Leaf { index: [0; 4], ..leaf };

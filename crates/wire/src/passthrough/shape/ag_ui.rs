@@ -83,9 +83,7 @@ impl Shape for AgUi {
         let parent = template.and_then(|template| member(&template.json, "messageId"));
         let parent = parent.map(|parent| format!(r#","parentMessageId":{}"#, Quoted(&parent))).unwrap_or_default();
         Some(vec![
-            Event::unnamed(format!(
-                r#"{{"type":"TOOL_CALL_START","toolCallId":{id},"toolCallName":{name}{parent}}}"#
-            )),
+            Event::unnamed(format!(r#"{{"type":"TOOL_CALL_START","toolCallId":{id},"toolCallName":{name}{parent}}}"#)),
             Event::unnamed(format!(r#"{{"type":"TOOL_CALL_ARGS","toolCallId":{id},"delta":{arguments}}}"#)),
             Event::unnamed(format!(r#"{{"type":"TOOL_CALL_END","toolCallId":{id}}}"#)),
         ])

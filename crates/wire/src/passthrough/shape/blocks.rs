@@ -128,7 +128,9 @@ impl Blocks {
             ),
             _ => self.event(
                 "content_block_start",
-                &format!(r#""index":{index},"content_block":{{"type":"tool_use","id":{id},"name":{name},"input":{{}}}}"#),
+                &format!(
+                    r#""index":{index},"content_block":{{"type":"tool_use","id":{id},"name":{name},"input":{{}}}}"#
+                ),
             ),
         }
     }
@@ -190,7 +192,8 @@ impl Shape for Blocks {
     fn seen(&mut self, json: &str) {
         if self.message.is_none() {
             let path = if self.words == Words::ClaudeCode { "event/message" } else { "message" };
-            self.message = find(json, path).pop().filter(|range| range.len() <= 16 * 1024).map(|range| json[range].into());
+            self.message =
+                find(json, path).pop().filter(|range| range.len() <= 16 * 1024).map(|range| json[range].into());
         }
         if self.words == Words::ClaudeCode && self.around.is_empty() {
             let around = identity_of(json, &["session_id", "parent_tool_use_id", "uuid"]);

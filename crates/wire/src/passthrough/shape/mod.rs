@@ -216,7 +216,7 @@ struct Choices {
 }
 
 impl Choices {
-    fn note<'a>(&mut self, chunks: &mut dyn Iterator<Item = &'a Chunk>) {
+    fn note(&mut self, chunks: &mut dyn Iterator<Item = &Chunk>) {
         for chunk in chunks {
             match chunk.body() {
                 Body::Finish(finish) => {

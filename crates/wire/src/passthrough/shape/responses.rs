@@ -57,12 +57,7 @@ impl Shape for Responses {
         }
     }
 
-    fn written(
-        &mut self,
-        name: Option<&str>,
-        json: &str,
-        _: &mut dyn Iterator<Item = &streamkeeper_contract::Chunk>,
-    ) {
+    fn written(&mut self, name: Option<&str>, json: &str, _: &mut dyn Iterator<Item = &streamkeeper_contract::Chunk>) {
         let stated = string_at(json, "type");
         let kind = stated.as_deref().or(name).unwrap_or_default();
         self.over |= OVER.contains(&kind) || json.trim() == "[DONE]";
@@ -131,10 +126,7 @@ impl Shape for Responses {
         };
         Some(vec![
             event("response.output_item.added", &format!(r#""item":{}"#, Self::item(call, "in_progress", ""))),
-            event(
-                "response.function_call_arguments.delta",
-                &format!(r#""item_id":{item_id},"delta":{arguments}"#),
-            ),
+            event("response.function_call_arguments.delta", &format!(r#""item_id":{item_id},"delta":{arguments}"#)),
             event(
                 "response.function_call_arguments.done",
                 &format!(r#""item_id":{item_id},"name":{name},"arguments":{arguments}"#),
