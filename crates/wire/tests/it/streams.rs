@@ -14,13 +14,6 @@ pub(crate) struct Stream {
     pub(crate) body: Vec<u8>,
 }
 
-impl Stream {
-    /// Whether its events are server-sent events.
-    pub(crate) fn is_sse(&self) -> bool {
-        self.path.ends_with(".sse")
-    }
-}
-
 /// Our own streams in `examples/streams`, and the recorded ones beside the workspace.
 pub(crate) fn all() -> Vec<Stream> {
     let mut streams = own();
@@ -45,6 +38,7 @@ pub(crate) fn own() -> Vec<Stream> {
 }
 
 /// The recorded streams, or none with a word about it.
+#[expect(clippy::print_stderr, reason = "a test that has nothing to read has to say so")]
 pub(crate) fn recorded() -> Vec<Stream> {
     let folder =
         std::env::var_os("STREAMKEEPER_STREAMS").map_or_else(|| root().join("../shared/streams"), PathBuf::from);
