@@ -269,7 +269,8 @@ impl Chunk {
     /// Whether text of `held` may not stay behind when this chunk goes (spec 3.7).
     ///
     /// A barrier of a lane is the end of its part; any chunk of the lane that is no delta; for text, the start of a tool call of the
-    /// same choice; for arguments, the end of that call; the finish of its choice; an error; the end.
+    /// same choice; for arguments, the end of that call; the finish of its choice; an error; the end; a `discard`,
+    /// after which the text comes again from its beginning.
     pub fn is_barrier_for(&self, held: Lane) -> bool {
         match &self.body {
             Body::Delta { .. } => false,
@@ -279,7 +280,7 @@ impl Chunk {
                 .lane()
                 .is_some_and(|lane| lane == held || (lane.choice == held.choice && held.channel != Channel::Arguments)),
             Body::Finish(finish) => held.choice == finish.choice,
-            Body::Error(_) | Body::End(_) => true,
+            Body::Error(_) | Body::End(_) | Body::Discard(_) => true,
             _ => self.lane() == Some(held),
         }
     }

@@ -154,6 +154,8 @@ fn held_text_may_not_stay_behind_a_barrier() {
         // An error and the end, for every lane.
         (Chunk::error(ErrorInfo::new("overloaded")), text.in_choice(7), true),
         (Chunk::end(EndToken::open(), Outcome::Truncated.into()), arguments.in_choice(7), true),
+        // What is sent again from its beginning may not begin with what is held.
+        (one(ChunkKind::Discard), text.in_choice(7), true),
         // What belongs to no lane passes.
         (Chunk::usage(Usage::default()), text, false),
         (Chunk::heartbeat(Offset(5)), text, false),
