@@ -239,7 +239,7 @@ proptest! {
             Body::Finish(finish) => Some(finish.choice),
             _ => chunk.lane().map(|lane| lane.choice),
         };
-        let ends_everything = matches!(chunk.kind(), ChunkKind::Error | ChunkKind::End);
+        let ends_everything = matches!(chunk.kind(), ChunkKind::Error | ChunkKind::End | ChunkKind::Discard);
         for channel in Channel::ALL {
             let held = Lane::new(*channel).in_choice(other);
             if own != Some(other) {
