@@ -1,0 +1,4 @@
+//! What the benches measure, and what they compare it with.
+#![forbid(unsafe_code)]
+
+pub mod decode;
