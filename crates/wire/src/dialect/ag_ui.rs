@@ -35,7 +35,7 @@ pub(super) struct AgUi {
 
 /// Spelled in camel case by the protocol, in snake case by some servers.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Wire<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
@@ -294,7 +294,7 @@ impl AgUi {
     /// Text of this run that the conversation repeats is named, so that it gets the same edits; older text is not of this run.
     fn messages(&mut self, raw: &RawValue, out: &mut Output) {
         #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
+        #[serde(rename_all = "camelCase")]
         struct Message<'a> {
             #[serde(borrow)]
             id: Str<'a>,
@@ -306,7 +306,6 @@ impl AgUi {
             tool_calls: Option<List<'a>>,
         }
         #[derive(Default, Deserialize)]
-        #[serde(default)]
         struct Call<'a> {
             #[serde(borrow)]
             id: Str<'a>,
@@ -314,7 +313,6 @@ impl AgUi {
             function: Function<'a>,
         }
         #[derive(Default, Deserialize)]
-        #[serde(default)]
         struct Function<'a> {
             #[serde(borrow)]
             arguments: Str<'a>,

@@ -92,7 +92,6 @@ pub(super) enum Said<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Wire<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Str<'a>,
@@ -110,7 +109,6 @@ pub(super) struct Wire<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Delta<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
@@ -131,7 +129,6 @@ struct Delta<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct MessageWire<'a> {
     #[serde(borrow)]
     pub(super) id: Str<'a>,
@@ -146,7 +143,6 @@ pub(super) struct MessageWire<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct BlockWire<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Str<'a>,
@@ -438,7 +434,6 @@ fn says_something(content: &RawValue) -> bool {
 /// The provider's numbers. Input counts neither what a cache served nor what it stored; thinking is part of the output.
 pub(super) fn usage_of(raw: &RawValue) -> Option<Usage> {
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Wire {
         input_tokens: Num,
         output_tokens: Num,

@@ -28,7 +28,7 @@ pub(super) struct BedrockConverse {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Wire<'a> {
     content_block_index: Num,
     #[serde(borrow)]
@@ -48,7 +48,7 @@ struct Wire<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Delta<'a> {
     #[serde(borrow)]
     text: Str<'a>,
@@ -65,7 +65,7 @@ struct Delta<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Reasoning<'a> {
     #[serde(borrow)]
     text: Str<'a>,
@@ -76,7 +76,6 @@ struct Reasoning<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct ToolUse<'a> {
     #[serde(borrow)]
     input: Str<'a>,
@@ -164,7 +163,7 @@ impl BedrockConverse {
 
     fn begin_block(&mut self, index: u64, start: Option<&RawValue>, out: &mut Output) -> Option<()> {
         #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
+        #[serde(rename_all = "camelCase")]
         struct Start<'a> {
             #[serde(borrow)]
             tool_use: Option<ToolStart<'a>>,
@@ -172,7 +171,7 @@ impl BedrockConverse {
             tool_result: Option<ToolStart<'a>>,
         }
         #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
+        #[serde(rename_all = "camelCase")]
         struct ToolStart<'a> {
             #[serde(borrow)]
             tool_use_id: Str<'a>,
@@ -267,7 +266,7 @@ fn finish(stated: &str) -> Body {
 /// The provider's numbers. Input counts neither what a cache served nor what it stored; reasoning is part of the output.
 fn usage_of(raw: &RawValue) -> Option<Usage> {
     #[derive(Default, Deserialize)]
-    #[serde(default, rename_all = "camelCase")]
+    #[serde(rename_all = "camelCase")]
     struct Wire {
         input_tokens: Num,
         output_tokens: Num,

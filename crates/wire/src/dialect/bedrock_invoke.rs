@@ -25,7 +25,6 @@ pub(super) struct BedrockInvoke {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Wire<'a> {
     #[serde(borrow)]
     bytes: Str<'a>,
@@ -100,7 +99,6 @@ struct PlainText {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct PlainWire<'a> {
     /// Llama.
     #[serde(borrow)]
@@ -123,7 +121,6 @@ struct PlainWire<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct PlainOutput<'a> {
     #[serde(borrow)]
     text: Str<'a>,
@@ -170,13 +167,12 @@ fn finish(stated: Text) -> Body {
 /// What Bedrock itself counted, in the last payload of a model that states no usage of its own.
 fn metrics_of(payload: &str) -> Option<Usage> {
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Wire<'a> {
         #[serde(borrow, rename = "amazon-bedrock-invocationMetrics")]
         metrics: Option<&'a RawValue>,
     }
     #[derive(Default, Deserialize)]
-    #[serde(default, rename_all = "camelCase")]
+    #[serde(rename_all = "camelCase")]
     struct Metrics {
         input_token_count: Num,
         output_token_count: Num,

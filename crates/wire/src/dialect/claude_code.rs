@@ -34,7 +34,6 @@ pub(super) struct ClaudeCode {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Wire<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
@@ -144,13 +143,11 @@ impl ClaudeCode {
 
     fn user(&mut self, raw: &RawValue, out: &mut Output) -> Option<()> {
         #[derive(Default, Deserialize)]
-        #[serde(default)]
         struct Wire<'a> {
             #[serde(borrow)]
             content: Option<&'a RawValue>,
         }
         #[derive(Default, Deserialize)]
-        #[serde(default)]
         struct Block<'a> {
             #[serde(borrow, rename = "type")]
             kind: Str<'a>,

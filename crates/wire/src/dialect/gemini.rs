@@ -58,7 +58,7 @@ struct Streamed {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Wire<'a> {
     #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
@@ -75,7 +75,7 @@ struct Wire<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Candidate<'a> {
     index: Num,
     #[serde(borrow)]
@@ -97,14 +97,13 @@ struct Candidate<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Content<'a> {
     #[serde(borrow)]
     parts: Option<Vec<Part<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Part<'a> {
     #[serde(borrow)]
     text: Str<'a>,
@@ -291,7 +290,7 @@ impl Choice {
     /// A call is whole, or begins with a name and gets its arguments in the events that follow; the last one does not continue.
     fn function_call(&mut self, choice: u16, raw: &RawValue, at: [usize; 2], out: &mut Output) -> Option<Lane> {
         #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
+        #[serde(rename_all = "camelCase")]
         struct Wire<'a> {
             #[serde(borrow)]
             id: Str<'a>,
@@ -349,7 +348,7 @@ impl Choice {
 
     fn media(&mut self, choice: u16, raw: &RawValue, out: &mut Output) -> Option<Lane> {
         #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
+        #[serde(rename_all = "camelCase")]
         struct Wire<'a> {
             #[serde(borrow)]
             mime_type: Str<'a>,
@@ -410,14 +409,12 @@ impl Choice {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Code<'a> {
     #[serde(borrow)]
     code: Str<'a>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Named<'a> {
     #[serde(borrow)]
     id: Str<'a>,
@@ -458,7 +455,7 @@ fn raw_part(event: &str, [candidate, part]: [usize; 2]) -> Option<&RawValue> {
 
 fn is_blocked(feedback: &RawValue) -> bool {
     #[derive(Default, Deserialize)]
-    #[serde(default, rename_all = "camelCase")]
+    #[serde(rename_all = "camelCase")]
     struct Wire<'a> {
         #[serde(borrow)]
         block_reason: Str<'a>,
@@ -488,7 +485,7 @@ fn reason(stated: &str, calls: bool) -> FinishReason {
 /// thoughts beside the candidates.
 fn usage_of(raw: &RawValue) -> Option<Usage> {
     #[derive(Default, Deserialize)]
-    #[serde(default, rename_all = "camelCase")]
+    #[serde(rename_all = "camelCase")]
     struct Wire {
         prompt_token_count: Num,
         candidates_token_count: Num,

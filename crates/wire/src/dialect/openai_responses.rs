@@ -86,7 +86,6 @@ impl At {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Wire<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
@@ -122,7 +121,6 @@ struct Wire<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct ItemWire<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
@@ -155,7 +153,6 @@ struct ItemWire<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct PartWire<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
@@ -170,7 +167,6 @@ struct PartWire<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct ResponseWire<'a> {
     #[serde(borrow)]
     id: Str<'a>,
@@ -696,7 +692,6 @@ fn is_progress(kind: &str) -> bool {
 
 fn incomplete_reason(details: Option<&RawValue>) -> Option<Text> {
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Wire<'a> {
         #[serde(borrow)]
         reason: Str<'a>,
@@ -707,7 +702,6 @@ fn incomplete_reason(details: Option<&RawValue>) -> Option<Text> {
 /// The provider's numbers. Input includes what a cache served and stored, output includes reasoning.
 fn usage_of(raw: &RawValue) -> Option<Usage> {
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Wire<'a> {
         input_tokens: Num,
         output_tokens: Num,
@@ -718,7 +712,6 @@ fn usage_of(raw: &RawValue) -> Option<Usage> {
         output_tokens_details: Option<&'a RawValue>,
     }
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Details {
         cached_tokens: Num,
         cache_write_tokens: Num,

@@ -24,7 +24,7 @@ enum Step {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Wire<'a> {
     #[serde(borrow)]
     json_path: Str<'a>,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 use streamkeeper_contract::{Channel, ErrorInfo, Lane, Text, codes};
@@ -71,11 +71,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
             fn visit_str<E>(self, text: &str) -> Result<Str<'de>, E> {
                 Ok(Str::Owned(text.into()))
             }
-            fn visit_unit<E>(self) -> Result<Str<'de>, E> {
+            fn visit_none<E>(self) -> Result<Str<'de>, E> {
                 Ok(Str::Unstated)
             }
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Str<'de>, D::Error> {
+                deserializer.deserialize_str(self)
+            }
         }
-        deserializer.deserialize_any(StrVisitor)
+        // As an option, so that a field that is missing is unstated too.
+        deserializer.deserialize_option(StrVisitor)
     }
 }
 
@@ -167,8 +171,11 @@ impl<'de> Deserialize<'de> for Num {
             fn visit_str<E>(self, text: &str) -> Result<Num, E> {
                 Ok(Num(text.parse().ok()))
             }
-            fn visit_unit<E>(self) -> Result<Num, E> {
+            fn visit_none<E>(self) -> Result<Num, E> {
                 Ok(Num(None))
+            }
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Num, D::Error> {
+                deserializer.deserialize_any(self)
             }
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Num, A::Error> {
                 IgnoredAny.visit_seq(seq)?;
@@ -179,7 +186,7 @@ impl<'de> Deserialize<'de> for Num {
                 Ok(Num(None))
             }
         }
-        deserializer.deserialize_any(NumVisitor)
+        deserializer.deserialize_option(NumVisitor)
     }
 }
 
@@ -189,8 +196,8 @@ pub(super) struct Flag(pub(super) bool);
 
 impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer).map_err(D::Error::custom)?;
-        Ok(Flag(raw.get() == "true"))
+        let raw = Option::<&RawValue>::deserialize(deserializer)?;
+        Ok(Flag(raw.is_some_and(|raw| raw.get() == "true")))
     }
 }
 
@@ -200,8 +207,8 @@ pub(super) struct List<'a>(pub(super) Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for List<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&'a RawValue>::deserialize(deserializer)?;
-        Ok(List(parse(raw).unwrap_or_default()))
+        let raw = Option::<&'a RawValue>::deserialize(deserializer)?;
+        Ok(List(raw.and_then(parse).unwrap_or_default()))
     }
 }
 
@@ -248,7 +255,6 @@ pub(super) fn leaf(path: &'static str, elements: &[usize]) -> Leaf {
 /// An error object, string or other value of a provider. The code is the first of `code`, `type` and `status` that is a word.
 pub(crate) fn error_info(raw: &RawValue) -> ErrorInfo {
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Wire<'a> {
         #[serde(borrow)]
         code: Option<&'a RawValue>,
