@@ -15,10 +15,10 @@ use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
-    read::{List, error_info, is_filled, leaf, parse, plain},
+    read::{error_info, is_filled, leaf, parse, plain},
 };
 use calls::{Calls, Fragment};
-use wire::{Audio, Call, Choice, Content, Delta, Detail, Function, ImageUrl, Logprobs, Part, Wire, XGroq, usage_of};
+use wire::{Audio, Call, Choice, Content, Delta, Detail, ImageUrl, Logprobs, Part, Wire, XGroq, usage_of};
 
 /// Reads one completion.
 #[derive(Debug, Default)]
@@ -60,18 +60,15 @@ impl OpenAiChat {
             return Some(());
         }
         let is_error = event.name == Some("error");
-        let wire =
-            match data.starts_with('{').then(|| serde_json::from_str::<Wire<'_>>(data)) {
-                Some(Ok(wire)) => wire,
-                _ if is_error => {
-                    out.error(serde_json::from_str(data).map_or_else(
-                        |_| ErrorInfo::new("error").with_message(data),
-                        |whole: &RawValue| error_info(whole),
-                    ));
-                    return Some(());
-                }
-                _ => return None,
-            };
+        let wire = match data.starts_with('{').then(|| serde_json::from_str::<Wire<'_>>(data)) {
+            Some(Ok(wire)) => wire,
+            _ if is_error => {
+                let error = serde_json::from_str(data).map(error_info);
+                out.error(error.unwrap_or_else(|_| ErrorInfo::new("error").with_message(data)));
+                return Some(());
+            }
+            _ => return None,
+        };
         let is_error = is_error || wire.object.as_str() == "error";
         let is_known = wire.choices.is_some() || wire.usage.is_some() || wire.error.is_some() || is_error;
         let choices = wire.choices.unwrap_or_default();
@@ -102,7 +99,7 @@ impl OpenAiChat {
         }
         self.count(usage.or_else(|| parse::<XGroq<'_>>(wire.x_groq?)?.usage), out);
         if error.is_none() && is_error {
-            error = serde_json::from_str(data).ok().map(|whole: &RawValue| error_info(whole));
+            error = serde_json::from_str(data).ok().map(error_info);
         }
         if let Some(error) = error {
             out.error(error);
@@ -279,49 +276,45 @@ impl Progress {
 
     /// A field of a delta that few events have. What is not known here but holds text is shown, lest it pass unseen.
     fn rare(&mut self, at: usize, key: &str, value: &RawValue, out: &mut Output) {
-        let text = self.lane(Channel::Text);
-        match key {
-            "tool_calls" => match parse::<Vec<Call<'_>>>(value) {
-                Some(calls) => {
-                    for (place, call) in calls.iter().enumerate() {
-                        self.call(call, leaf(call.path(), &[at, place]), out);
-                    }
-                }
-                None => out.push(custom("delta.tool_calls", Some(value))),
-            },
-            "function_call" => match parse::<Function<'_>>(value) {
-                Some(function) => {
-                    let call = Call { function: Some(function), ..Call::default() };
-                    self.call(&call, leaf("choices/*/delta/function_call/arguments", &[at]), out);
-                }
-                None => out.push(custom("delta.function_call", Some(value))),
-            },
-            "reasoning_details" if parse::<Vec<Detail<'_>>>(value).is_some() => {}
-            "annotations" => {
-                for note in parse::<List<'_>>(value).unwrap_or_default().0 {
-                    out.push(annotation(text, "citation", note));
-                }
-            }
-            "audio" => match parse::<Audio<'_>>(value) {
-                Some(audio) => {
-                    let transcript = leaf("choices/*/delta/audio/transcript", &[at]);
-                    out.delta(self.lane(Channel::Transcript), audio.transcript, transcript);
-                    if let Some(data) = audio.data.filled() {
-                        self.media("audio", None, MediaData::Base64(data.into()), out);
-                    }
-                }
-                None => out.push(custom("delta.audio", Some(value))),
-            },
-            "images" => {
-                for image in parse::<List<'_>>(value).unwrap_or_default().0 {
-                    self.image(parse::<Part<'_>>(image).and_then(|image| image.image_url), out);
-                }
-            }
-            key if value.get().contains('"') && is_filled(Some(value)) => {
-                out.push(custom(&format!("delta.{key}"), Some(value)));
-            }
-            _ => {}
+        if self.known(at, key, value, out).is_none() && value.get().contains('"') && is_filled(Some(value)) {
+            out.push(custom(&format!("delta.{key}"), Some(value)));
         }
+    }
+
+    fn known(&mut self, at: usize, key: &str, value: &RawValue, out: &mut Output) -> Option<()> {
+        match key {
+            "tool_calls" => {
+                for (place, call) in parse::<Vec<Call<'_>>>(value)?.iter().enumerate() {
+                    self.call(call, leaf(call.path(), &[at, place]), out);
+                }
+            }
+            "function_call" => {
+                let call = Call { function: Some(parse(value)?), ..Call::default() };
+                self.call(&call, leaf("choices/*/delta/function_call/arguments", &[at]), out);
+            }
+            // Read with the reasoning.
+            "reasoning_details" => drop(parse::<Vec<Detail<'_>>>(value)?),
+            "annotations" => {
+                for note in parse::<Vec<&RawValue>>(value)? {
+                    out.push(annotation(self.lane(Channel::Text), "citation", note));
+                }
+            }
+            "audio" => {
+                let audio: Audio<'_> = parse(value)?;
+                let transcript = leaf("choices/*/delta/audio/transcript", &[at]);
+                out.delta(self.lane(Channel::Transcript), audio.transcript, transcript);
+                if let Some(data) = audio.data.filled() {
+                    self.media("audio", None, MediaData::Base64(data.into()), out);
+                }
+            }
+            "images" => {
+                for image in parse::<Vec<Part<'_>>>(value)? {
+                    self.image(image.image_url, out);
+                }
+            }
+            _ => return None,
+        }
+        Some(())
     }
 
     fn call(&mut self, call: &Call<'_>, place: Leaf, out: &mut Output) {

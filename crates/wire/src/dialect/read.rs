@@ -252,7 +252,8 @@ pub(super) fn leaf(path: &'static str, elements: &[usize]) -> Leaf {
     Leaf::new(path, index)
 }
 
-/// An error object, string or other value of a provider. The code is the first of `code`, `type` and `status` that is a word.
+/// An error object, string or other value of a provider, or a body around one. The code is the first of `code`, `type` and `status` that
+/// is a word.
 pub(crate) fn error_info(raw: &RawValue) -> ErrorInfo {
     #[derive(Default, Deserialize)]
     struct Wire<'a> {
@@ -264,10 +265,18 @@ pub(crate) fn error_info(raw: &RawValue) -> ErrorInfo {
         status: Option<&'a RawValue>,
         #[serde(borrow)]
         message: Option<&'a RawValue>,
+        #[serde(borrow)]
+        error: Option<&'a RawValue>,
     }
-    let Some(wire) = parse::<Wire<'_>>(raw) else {
+    let Some(mut wire) = parse::<Wire<'_>>(raw) else {
         return ErrorInfo::new(codes::ERROR).with_message(plain(raw));
     };
+    if let Some(inner) = wire.error {
+        match parse::<Wire<'_>>(inner) {
+            Some(inner) => wire = inner,
+            None => wire.message = wire.message.or(wire.error),
+        }
+    }
     let word = filled(wire.code).or_else(|| filled(wire.kind)).or_else(|| filled(wire.status));
     let code = match (word, wire.code) {
         (Some(word), _) => word,
@@ -367,6 +376,9 @@ mod tests {
             (r#"{}"#, "error", None),
             (r#""boom""#, "error", Some("boom")),
             (r#"{"message":{"a":1}}"#, "error", Some(r#"{"a":1}"#)),
+            (r#"{"error":{"type":"overloaded_error","message":"busy"}}"#, "overloaded_error", Some("busy")),
+            (r#"{"error":"boom"}"#, "error", Some("boom")),
+            (r#"{"error":"boom","message":"try later","code":503}"#, "503", Some("try later")),
         ] {
             let info = error_info(raw(json));
             assert_eq!((info.code.as_str(), info.message.as_deref()), (code, message), "{json}");

@@ -77,15 +77,16 @@ fn line(chunk: &Chunk, leaf: Leaf) -> String {
     let place = if leaf.path.is_empty() {
         String::new()
     } else {
-        let mut stars = leaf.index.iter();
-        let path: String = leaf
-            .path
-            .chars()
-            .map(|c| match c {
-                '*' => stars.next().map(u16::to_string).unwrap_or_default(),
-                c => c.to_string(),
-            })
-            .collect();
+        let path = |path: &str| {
+            let mut stars = leaf.index.iter();
+            path.chars()
+                .map(|c| match c {
+                    '*' => stars.next().map(u16::to_string).unwrap_or_default(),
+                    c => c.to_string(),
+                })
+                .collect::<String>()
+        };
+        let path = leaf.path.split('|').map(path).collect::<Vec<_>>().join("|");
         format!(" @{}{path}", leaf.prefix)
     };
     format!("{kind}{lane}{content}{place}")
