@@ -118,15 +118,8 @@ impl Output {
 
     /// Adds what stood outside of any event: an error body.
     pub(crate) fn outside(&mut self, data: &str) {
-        /// A whole error response: the error is a member of it.
-        #[derive(serde::Deserialize)]
-        struct Response<'a> {
-            #[serde(borrow)]
-            error: &'a serde_json::value::RawValue,
-        }
-        let error = serde_json::from_str::<Response<'_>>(data).map(|response| response.error);
-        match error.or_else(|_| serde_json::from_str(data)) {
-            Ok(error) => self.error(crate::dialect::error_info(error)),
+        match serde_json::from_str(data) {
+            Ok(body) => self.error(crate::dialect::error_info(body)),
             Err(_) => self.raw(None, data),
         }
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
     Annotation, Body, Channel, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Stated, Text,
-    ToolCallStart, Usage,
+    ToolCallStart, Usage, codes,
 };
 
 use crate::output::{Leaf, Output};
@@ -156,7 +156,7 @@ impl Cohere {
             "citation-end" => {}
             "message-start" => self.begin(&wire.id, message, out),
             "message-end" => self.end(wire.delta.as_ref()?, out),
-            "error" => out.error(serde_json::from_str(data).map_or_else(|_| ErrorInfo::new("error"), error_info)),
+            "error" => out.error(serde_json::from_str(data).map_or_else(|_| ErrorInfo::new(codes::ERROR), error_info)),
             _ => out.error(error_info(wire.error.or(wire.message)?)),
         }
         Some(())
@@ -262,4 +262,117 @@ fn usage_of(raw: &RawValue) -> Option<Usage> {
         stated,
         ..Usage::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{lines, read};
+    use crate::Format;
+
+    #[track_caller]
+    fn check(payloads: &[&str], expected: &[&str]) {
+        assert_eq!(lines(Format::CohereV2, payloads), expected);
+    }
+
+    const START: &str = r#"{"id":"i","type":"message-start","delta":{"message":{"role":"assistant","content":[],"tool_plan":"","tool_calls":[],"citations":[]}}}"#;
+
+    // spec 2.6, 2.7
+    #[test]
+    fn blocks_of_thinking_and_text_are_parts() {
+        check(
+            &[
+                START,
+                r#"{"type":"content-start","index":0,"delta":{"message":{"content":{"type":"thinking","thinking":""}}}}"#,
+                r#"{"type":"content-delta","index":0,"delta":{"message":{"content":{"thinking":"hm"}}}}"#,
+                r#"{"type":"content-end","index":0}"#,
+                r#"{"type":"content-start","index":1,"delta":{"message":{"content":{"type":"text","text":"H"}}}}"#,
+                r#"{"type":"content-delta","index":1,"delta":{"message":{"content":{"text":"i"}}}}"#,
+                r#"{"type":"citation-start","index":0,"delta":{"message":{"citations":{"start":0,"end":2}}}}"#,
+                r#"{"type":"citation-end","index":0}"#,
+                r#"{"type":"content-end","index":1}"#,
+                r#"{"type":"message-end","delta":{"finish_reason":"COMPLETE","usage":{"billed_units":{"input_tokens":1},"tokens":{"input_tokens":1645,"output_tokens":33},"cached_tokens":1600}}}"#,
+                "[DONE]",
+            ],
+            &[
+                "message_start i assistant -",
+                "part_start 0.0/reasoning",
+                "reasoning_delta 0.0/reasoning \"hm\" @delta/message/content/thinking",
+                "part_end 0.0",
+                "part_start 0.1/text",
+                "content_delta 0.1/text \"H\" @delta/message/content/text",
+                "content_delta 0.1/text \"i\" @delta/message/content/text",
+                r#"annotation 0.1/text citation {"start":0,"end":2}"#,
+                "part_end 0.1",
+                "usage in 45 read 1600 out 33 | in 1645 out 33 cached 1600",
+                "finish 0 stop (COMPLETE)",
+            ],
+        );
+    }
+
+    // spec 2.5
+    #[test]
+    fn a_tool_plan_is_no_answer_and_calls_end_where_the_provider_says() {
+        check(
+            &[
+                START,
+                r#"{"type":"tool-plan-delta","delta":{"message":{"tool_plan":"I will"}}}"#,
+                r#"{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":{"id":"a","type":"function","function":{"name":"f","arguments":""}}}}}"#,
+                r#"{"type":"tool-call-delta","index":0,"delta":{"message":{"tool_calls":{"function":{"arguments":"{}"}}}}}"#,
+                r#"{"type":"tool-call-end","index":0}"#,
+                r#"{"type":"tool-call-start","index":1,"delta":{"message":{"tool_calls":{"function":{"name":"g","arguments":""}}}}}"#,
+                r#"{"type":"tool-call-delta","delta":{"message":{"tool_calls":{"function":{"arguments":"{"}}}}}"#,
+                r#"{"type":"message-end","delta":{"finish_reason":"TOOL_CALL"}}"#,
+            ],
+            &[
+                "message_start i assistant -",
+                "custom tool_plan \"I will\" @delta/message/tool_plan",
+                "tool_call_start 0.0#1/arguments a f",
+                "tool_call_delta 0.0#1/arguments \"{}\" @delta/message/tool_calls/function/arguments",
+                "tool_call_end 0.0#1/arguments",
+                "part_end 0.0",
+                "tool_call_start 0.1#2/arguments unnamed_call_0_2 g",
+                "tool_call_delta 0.1#2/arguments \"{\" @delta/message/tool_calls/function/arguments",
+                "tool_call_end 0.1#2/arguments",
+                "part_end 0.1",
+                "finish 0 tool_calls (TOOL_CALL)",
+            ],
+        );
+    }
+
+    // spec 2.4
+    #[test]
+    fn an_end_that_is_an_error_is_no_finish() {
+        for (end, error, stated) in [
+            (
+                r#"{"type":"message-end","delta":{"finish_reason":"ERROR","error":"boom"}}"#,
+                "error error boom",
+                Some("ERROR"),
+            ),
+            (r#"{"type":"message-end","delta":{"finish_reason":"TIMEOUT"}}"#, "error TIMEOUT -", Some("TIMEOUT")),
+            (r#"{"message":"too many tokens"}"#, "error error too many tokens", None),
+            (r#"{"type":"error","message":"no","code":"x"}"#, "error x no", None),
+        ] {
+            let (lines, out) = read(Format::CohereV2, &[START, end]);
+            assert_eq!(lines[1..], [error], "{end}");
+            assert_eq!(out.stated_end.as_deref(), stated, "{end}");
+            assert!(out.failed);
+        }
+    }
+
+    // spec 2.10
+    #[test]
+    fn what_fits_no_rule_becomes_raw() {
+        for data in [
+            "",
+            "{}",
+            "[]",
+            r#"{"type":"debug","prompt":"x"}"#,
+            r#"{"type":"content-delta"}"#,
+            r#"{"type":"content-delta","delta":{"message":{"content":{"text":7}}}}"#,
+            r#"{"type":"tool-call-delta","index":3,"delta":{"message":{"tool_calls":{"function":{"arguments":"x"}}}}}"#,
+        ] {
+            let (lines, out) = read(Format::CohereV2, &[data]);
+            assert_eq!((lines, out.unknown), (vec![format!("raw - {data}")], 1));
+        }
+    }
 }

@@ -62,3 +62,70 @@ impl Jsonl {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use streamkeeper_contract::{Chunk, Lane, Offset};
+
+    use super::super::testing::{lines, read};
+    use crate::{Format, output::Output};
+
+    // spec 2.1
+    #[test]
+    fn every_chunk_comes_back_with_the_place_of_its_text() {
+        for (json, line) in [
+            (r#"{"kind":"content_delta","text":"Hi"}"#, "content_delta 0.0/text \"Hi\" @text"),
+            (r#"{"kind":"finish","reason":"stop","stated":"eos"}"#, "finish 0 stop (eos)"),
+            (r#"{"kind":"error","code":"x","message":"no"}"#, "error x no"),
+            (r#"{"kind":"custom","name":"n","value":1.50}"#, "custom n 1.50 @value"),
+            (r#"{"kind":"raw","event":"e","data":"d"}"#, "raw e d @data"),
+            (r#"{"kind":"heartbeat"}"#, "heartbeat"),
+            (r#"{"kind":"of_tomorrow","x":1}"#, "unknown"),
+            (r#"{"no":"kind"}"#, r#"raw - {"no":"kind"}"#),
+            ("not JSON", "raw - not JSON"),
+        ] {
+            assert_eq!(lines(Format::Jsonl, &[json]), [line], "{json}");
+        }
+    }
+
+    // spec 1.7, 2.4
+    #[test]
+    fn an_end_becomes_what_a_provider_would_have_said() {
+        for (chunks, expected, ended) in [
+            (
+                &[r#"{"kind":"end","outcome":{"kind":"finished","reason":"stop"}}"#][..],
+                &["finish 0 stop (-)"][..],
+                true,
+            ),
+            (
+                &[
+                    r#"{"kind":"finish","reason":"length"}"#,
+                    r#"{"kind":"end","outcome":{"kind":"finished","reason":"length"}}"#,
+                ],
+                &["finish 0 length (-)"],
+                true,
+            ),
+            (&[r#"{"kind":"end","outcome":{"kind":"failed","error":{"code":"x"}}}"#], &["error x -"], true),
+            (&[r#"{"kind":"end","outcome":{"kind":"truncated"}}"#], &[], true),
+            (&[r#"{"kind":"content_delta","text":"a"}"#], &["content_delta 0.0/text \"a\" @text"], false),
+        ] {
+            let (lines, out) = read(Format::Jsonl, chunks);
+            assert_eq!(lines, expected, "{chunks:?}");
+            assert_eq!((out.ended, out.unknown), (ended, 0), "{chunks:?}");
+        }
+    }
+
+    // spec 1.12, 3.10
+    #[test]
+    fn the_stated_offset_stays_and_provenance_goes() {
+        let mut chunk = Chunk::delta(Lane::TEXT, "a").at(Offset(7));
+        chunk.meta_mut().provenance.add(3);
+        let json = serde_json::to_string(&chunk).unwrap();
+        let mut reader = super::super::reader(Format::Jsonl);
+        let mut out = Output::default();
+        reader.event(&super::Event { name: None, data: &json }, &mut out);
+        let (read, _) = out.pop().unwrap();
+        assert_eq!(read.offset(), Offset(7));
+        assert!(read.provenance().is_empty());
+    }
+}

@@ -189,3 +189,84 @@ fn usage_of(line: &str) -> Option<Usage> {
     let stated = Stated { input, output, raw, ..Stated::default() };
     Some(Usage { uncached_input: input, output, stated, ..Usage::default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{lines, read};
+    use crate::Format;
+
+    #[track_caller]
+    fn check(payloads: &[&str], expected: &[&str]) {
+        assert_eq!(lines(Format::Ollama, payloads), expected);
+    }
+
+    // spec 2.5, 2.6, 2.7
+    #[test]
+    fn a_chat_ends_with_its_counts_and_its_reason() {
+        check(
+            &[
+                r#"{"model":"m","message":{"role":"assistant","content":"","thinking":"hm"},"done":false}"#,
+                r#"{"model":"m","message":{"role":"assistant","content":"Hi"},"done":false}"#,
+                r#"{"model":"m","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"a": 1}}},{"id":"x","function":{"name":"g","arguments":{}}}]},"done":false}"#,
+                r#"{"model":"m","message":{"role":"assistant","content":"!"},"done":true,"done_reason":"stop","prompt_eval_count":17,"eval_count":63}"#,
+            ],
+            &[
+                "message_start - assistant m",
+                "reasoning_delta 0.0/reasoning \"hm\" @message/thinking",
+                "content_delta 0.0/text \"Hi\" @message/content",
+                r#"tool_call 0.0#1/arguments unnamed_call_0_1 f {"a": 1} @message/tool_calls/0/function/arguments"#,
+                "tool_call 0.0#2/arguments x g {} @message/tool_calls/1/function/arguments",
+                "content_delta 0.0/text \"!\" @message/content",
+                "usage in 17 out 63 | in 17 out 63",
+                "finish 0 stop (stop)",
+            ],
+        );
+    }
+
+    // spec 1.6, 2.4
+    #[test]
+    fn generated_text_may_state_no_count_and_no_reason() {
+        check(
+            &[
+                r#"{"model":"m","response":"A","done":false}"#,
+                r#"{"model":"m","response":"","done":true,"eval_count":58}"#,
+            ],
+            &[
+                "message_start - - m",
+                "content_delta 0.0/text \"A\" @response",
+                "usage out 58 | out 58",
+                "finish 0 unstated (-)",
+            ],
+        );
+    }
+
+    // spec 2.4
+    #[test]
+    fn an_error_line_ends_the_stream() {
+        let (lines, out) = read(Format::Ollama, &[r#"{"response":"A","done":false}"#, r#"{"error":"out of memory"}"#]);
+        assert_eq!(lines[2..], ["error error out of memory"]);
+        assert!(out.failed && out.ended);
+    }
+
+    // spec 2.4
+    #[test]
+    fn a_stream_that_is_not_done_has_no_finish() {
+        let (lines, out) = read(Format::Ollama, &[r#"{"response":"A","done":false}"#]);
+        assert_eq!(lines.len(), 2);
+        assert!(!out.ended);
+    }
+
+    // spec 2.10
+    #[test]
+    fn what_fits_no_rule_becomes_raw() {
+        for data in ["", "[DONE]", "[]", "{}", r#"{"done":false}"#, r#"{"message":{"content":5}}"#, r#"{"response":["#]
+        {
+            let (lines, out) = read(Format::Ollama, &[data]);
+            assert_eq!((lines, out.unknown), (vec![format!("raw - {data}")], 1));
+        }
+        check(
+            &[r#"{"message":{"role":7,"content":"a","tool_calls":[5]},"done":"no","model":[]}"#],
+            &["message_start - - -", "content_delta 0.0/text \"a\" @message/content", "custom message.tool_calls 5"],
+        );
+    }
+}

@@ -8,7 +8,7 @@ mod wire;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
     Annotation, Body, Channel, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, Media, MediaData, MessageInfo,
-    Opaque, Text, Usage,
+    Opaque, Text, Usage, codes,
 };
 
 use crate::output::{Leaf, Output};
@@ -64,7 +64,7 @@ impl OpenAiChat {
             Some(Ok(wire)) => wire,
             _ if is_error => {
                 let error = serde_json::from_str(data).map(error_info);
-                out.error(error.unwrap_or_else(|_| ErrorInfo::new("error").with_message(data)));
+                out.error(error.unwrap_or_else(|_| ErrorInfo::new(codes::ERROR).with_message(data)));
                 return Some(());
             }
             _ => return None,

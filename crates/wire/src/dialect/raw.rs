@@ -23,3 +23,18 @@ impl Dialect for Anything {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{named, read};
+    use crate::Format;
+
+    // spec 2.4, 2.10
+    #[test]
+    fn every_event_is_kept_and_a_clean_end_is_the_end() {
+        let (lines, out) = named(Format::Raw, &[("output", "plain text"), ("", "")]);
+        assert_eq!(lines, ["raw output plain text", "raw - ", "finish 0 unstated (-)"]);
+        assert!(out.ended && out.unknown == 0);
+        assert_eq!(read(Format::Raw, &[]).0, ["finish 0 unstated (-)"]);
+    }
+}
