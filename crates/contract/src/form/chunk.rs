@@ -3,7 +3,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, de::Map
 use super::{Members, Object, Unknown, Writer, members, read, required, write};
 use crate::{
     Annotation, Body, Channel, Chunk, ChunkKind, Custom, End, ErrorInfo, Finish, Json, Lane, Media, MediaData,
-    MessageInfo, Meta, Opaque, Outcome, ProviderToolOutput, Raw, RunInfo, Snapshot, Text, ToolCall, ToolCallStart,
+    MessageInfo, Meta, Opaque, Outcome, ProviderToolOutput, Raw, RunInfo, Snapshot, ToolCall, ToolCallStart,
     ToolResult, Usage,
 };
 
@@ -130,7 +130,7 @@ impl Object for Chunk {
         let name = members.tag("kind")?;
         members.expect_beside();
         let kind = ChunkKind::from_name(&name).unwrap_or(ChunkKind::Unknown);
-        let body = read_body(kind, name, members)?;
+        let body = read_body(kind, &name, members)?;
         let (at, origin, provenance) = members.take_beside();
         Ok(Chunk::from(body).with_meta(Meta { at, origin, provenance, extra: None }))
     }
@@ -138,7 +138,7 @@ impl Object for Chunk {
 
 fn read_body<'de, A: MapAccess<'de>>(
     kind: ChunkKind,
-    name: Text,
+    name: &str,
     members: &mut Members<'de, A>,
 ) -> Result<Body, A::Error> {
     let in_lane = |place: Option<Place>| place.unwrap_or_default().lane(kind);
@@ -307,7 +307,7 @@ fn read_body<'de, A: MapAccess<'de>>(
         }
         ChunkKind::Unknown => {
             members!(members {});
-            Body::Unknown(Box::new(name))
+            Body::Unknown(Box::new(name.into()))
         }
     })
 }

@@ -195,15 +195,8 @@ impl<'de, T: Object> Visitor<'de> for ObjectVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members {
-            map,
-            early: Vec::new().into_iter(),
-            current: None,
-            tag: None,
-            beside: None,
-            policy: self.unknown,
-            unknown: Vec::new(),
-        };
+        let mut members =
+            Members { map, early: None, tag: None, beside: None, policy: self.unknown, unknown: Vec::new() };
         let object = T::read(&mut members)?;
         Ok((object, Extra(members.unknown)))
     }
@@ -220,15 +213,19 @@ impl<'de, T: Object> DeserializeSeed<'de> for ObjectVisitor<T> {
 /// The members of an object that is being read.
 pub(crate) struct Members<'de, A> {
     map: A,
-    /// Members that stood before the tag.
-    early: vec::IntoIter<(Cow<'de, str>, Box<RawValue>)>,
-    /// The value of the early member whose name was taken last.
-    current: Option<Box<RawValue>>,
+    early: Option<Box<Early<'de>>>,
     tag: Option<&'static str>,
     /// What any chunk may have. Not looked for in other objects.
     beside: Option<Beside>,
     policy: Unknown,
     unknown: Vec<(Text, Json)>,
+}
+
+/// Members that stood before the tag.
+struct Early<'de> {
+    rest: vec::IntoIter<(Cow<'de, str>, Box<RawValue>)>,
+    /// The value of the one whose name was taken last.
+    current: Option<Box<RawValue>>,
 }
 
 #[derive(Default)]
@@ -240,13 +237,15 @@ struct Beside {
 
 impl<'de, A: MapAccess<'de>> Members<'de, A> {
     /// Finds the member that says what the others mean. It is quickest if it is the first one.
-    pub(crate) fn tag(&mut self, name: &'static str) -> Result<Text, A::Error> {
+    pub(crate) fn tag(&mut self, name: &'static str) -> Result<Cow<'de, str>, A::Error> {
+        self.tag = Some(name);
         let mut early = Vec::new();
         while let Some(Key(key)) = self.map.next_key()? {
             if key == name {
-                let tag = self.map.next_value().map_err(|error| in_member(name, &error))?;
-                self.early = early.into_iter();
-                self.tag = Some(name);
+                if !early.is_empty() {
+                    self.early = Some(Box::new(Early { rest: early.into_iter(), current: None }));
+                }
+                let Key(tag) = self.map.next_value().map_err(|error| in_member(name, &error))?;
                 return Ok(tag);
             }
             let value = self.map.next_value().map_err(|error| in_member(&key, &error))?;
@@ -257,16 +256,18 @@ impl<'de, A: MapAccess<'de>> Members<'de, A> {
 
     /// The name of the next member. Its value has to be taken before the next call.
     pub(crate) fn next(&mut self) -> Result<Option<Cow<'de, str>>, A::Error> {
-        if let Some((key, value)) = self.early.next() {
-            self.current = Some(value);
-            return Ok(Some(key));
-        }
-        match self.map.next_key()? {
-            Some(Key(key)) if self.tag.is_some_and(|tag| tag == key) => {
-                Err(A::Error::custom(format_args!("duplicate field `{key}`")))
+        if let Some(early) = &mut self.early {
+            if let Some((key, value)) = early.rest.next() {
+                early.current = Some(value);
+                return Ok(Some(key));
             }
-            key => Ok(key.map(|Key(key)| key)),
+            self.early = None;
         }
+        Ok(self.map.next_key()?.map(|Key(key)| key))
+    }
+
+    fn early_value(&mut self) -> Option<Box<RawValue>> {
+        self.early.as_mut()?.current.take()
     }
 
     pub(crate) fn value<T: DeserializeOwned>(
@@ -277,7 +278,7 @@ impl<'de, A: MapAccess<'de>> Members<'de, A> {
         if slot.is_some() {
             return Err(A::Error::duplicate_field(name));
         }
-        let value = match self.current.take() {
+        let value = match self.early_value() {
             Some(early) => serde_json::from_str(early.get()).map_err(|error| in_early_member(name, &error)),
             None => self.map.next_value().map_err(|error| in_member(name, &error)),
         };
@@ -290,7 +291,7 @@ impl<'de, A: MapAccess<'de>> Members<'de, A> {
             return Err(A::Error::duplicate_field(name));
         }
         let seed = ObjectVisitor { unknown: self.policy, object: PhantomData };
-        let read = match self.current.take() {
+        let read = match self.early_value() {
             Some(early) => seed
                 .deserialize(&mut serde_json::Deserializer::from_str(early.get()))
                 .map_err(|error| in_early_member(name, &error)),
@@ -317,6 +318,9 @@ impl<'de, A: MapAccess<'de>> Members<'de, A> {
 
     /// Takes the value of a member that the object has no place for.
     pub(crate) fn other(&mut self, name: Cow<'de, str>) -> Result<(), A::Error> {
+        if self.tag.is_some_and(|tag| tag == name) {
+            return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
+        }
         if let Some(mut beside) = self.beside.take() {
             let taken = match &*name {
                 "at" => Some(self.value(&mut beside.at, "at")),
@@ -329,7 +333,7 @@ impl<'de, A: MapAccess<'de>> Members<'de, A> {
                 return taken;
             }
         }
-        match (self.policy, self.current.take()) {
+        match (self.policy, self.early_value()) {
             (Unknown::Ignore, Some(_)) => {}
             (Unknown::Ignore, None) => {
                 self.map.next_value::<IgnoredAny>().map_err(|error| in_member(&name, &error))?;
@@ -355,7 +359,7 @@ fn in_early_member<E: Error>(name: &str, error: &serde_json::Error) -> E {
     E::custom(format_args!("field `{name}`: {what}"))
 }
 
-/// A member's name, borrowed where the source allows it.
+/// A name, borrowed where the source allows it.
 struct Key<'de>(Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -364,7 +368,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
         impl<'de> Visitor<'de> for KeyVisitor {
             type Value = Key<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a field name")
+                f.write_str("a string")
             }
             fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Key<'de>, E> {
                 Ok(Key(Cow::Borrowed(name)))
