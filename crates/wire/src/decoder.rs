@@ -57,6 +57,8 @@ pub struct Decoder {
     /// Bytes that came before the framing was known.
     head: Vec<u8>,
     error: Option<WireError>,
+    /// Events that are an end mark of no format in particular.
+    end_marks: u64,
     /// What the first event looks like.
     looks_like: Option<Format>,
     /// Something other than events was seen: comments, a bare error.
@@ -81,6 +83,7 @@ impl Decoder {
             stats: Stats::default(),
             head: Vec::new(),
             error: None,
+            end_marks: 0,
             looks_like: None,
             other: false,
         }
@@ -125,8 +128,9 @@ impl Decoder {
         {
             dialect.finish(&mut self.out);
         }
-        let understood =
-            self.stats.events > self.out.unknown || self.out.failed || (self.stats.cut_off && self.format.is_some());
+        // An end mark is the same in many formats: beside events that are not understood it says nothing.
+        let events = if self.out.unknown == 0 { self.stats.events } else { self.stats.events - self.end_marks };
+        let understood = events > self.out.unknown || self.out.failed || (self.stats.cut_off && self.format.is_some());
         match self.format {
             _ if understood || (self.other && self.stats.events == 0) => Ok(()),
             Some(Format::Raw) if self.stats.events > 0 => Ok(()),
@@ -214,6 +218,7 @@ impl Decoder {
             self.stats.unterminated = true;
         }
         self.stats.events += 1;
+        self.end_marks += u64::from(data == "[DONE]");
         let event = Event { name: frame.name, data };
         if self.stats.events == 1 {
             self.looks_like = self.framing.and_then(|framing| detect::format(framing, &event));
