@@ -25,7 +25,7 @@ use crate::{
 /// }
 ///
 /// impl StreamItem for Piece {
-///     fn visit(&mut self, f: &mut dyn FnMut(Part<'_>)) {
+///     fn visit(&mut self, _: &mut (), f: &mut dyn FnMut(Part<'_>)) {
 ///         if let Some(text) = &mut self.text {
 ///             f(Part::Delta(Lane::TEXT, text));
 ///         }
@@ -34,24 +34,36 @@ use crate::{
 ///         }
 ///     }
 ///
-///     fn synth(_: Option<&Self>, lane: Lane, text: &str) -> Option<Self> {
+///     fn synth(_: &mut (), _: Option<&Self>, lane: Lane, text: &str) -> Option<Self> {
 ///         (lane == Lane::TEXT).then(|| Piece { text: Some(text.to_owned()), done: false })
 ///     }
 /// }
 /// ```
-pub trait StreamItem: Sized {
+///
+/// # State, and adapters
+/// `S` is what has to be remembered from item to item, for example which lane an index of the client stands for. Each observed stream
+/// starts with `S::default()`. A type that needs none leaves it out.
+///
+/// It is also what lets a crate of its own adapt a client: neither this trait nor the client's type is theirs, but with a state type of
+/// theirs they may implement `StreamItem<Theirs> for ClientType`. There should be one implementation for a client's type: with two,
+/// `observed` cannot tell which is meant.
+#[diagnostic::on_unimplemented(
+    message = "a stream of `{Self}` cannot be observed",
+    note = "implement `StreamItem` for `{Self}`, or use the adapter crate of this client"
+)]
+pub trait StreamItem<S: Default = ()>: Sized {
     /// Shows each part of the item, in the order in which a reader would meet them. Called once for each item, and once more if a text
     /// has to be changed; both times it shows the same parts in the same order.
-    fn visit(&mut self, f: &mut dyn FnMut(Part<'_>));
+    fn visit(&mut self, state: &mut S, f: &mut dyn FnMut(Part<'_>));
 
     /// Makes an item that says `text` in `lane` and nothing else. `like` is an item of the same stream, if one is at hand.
     ///
     /// `None` means that this lane cannot be written. The text is then withheld, counted and reported.
-    fn synth(like: Option<&Self>, lane: Lane, text: &str) -> Option<Self>;
+    fn synth(state: &mut S, like: Option<&Self>, lane: Lane, text: &str) -> Option<Self>;
 
     /// Makes an item with a whole tool call that an observer has made. Default: `None`, it cannot be written.
-    fn synth_tool_call(like: Option<&Self>, call: &ToolCall) -> Option<Self> {
-        let _ = (like, call);
+    fn synth_tool_call(state: &mut S, like: Option<&Self>, call: &ToolCall) -> Option<Self> {
+        let _ = (state, like, call);
         None
     }
 
@@ -77,8 +89,9 @@ pub enum Part<'a> {
 
 /// A [`Stack`] behind a client's items.
 #[doc(hidden)]
-pub struct Items<T> {
+pub struct Items<T, S> {
     stack: Stack,
+    state: S,
     started: Instant,
     frame: u32,
     like: Option<T>,
@@ -110,12 +123,13 @@ enum Made {
     ToolCall(Box<ToolCall>),
 }
 
-impl<T: StreamItem> Engine for Items<T> {
+impl<T: StreamItem<S>, S: Default> Engine for Items<T, S> {
     type Item = T;
 
     fn new(mut stack: Stack) -> Self {
         stack.fix_all_but_text();
-        Self { stack, started: Instant::now(), frame: 0, like: None, queue: VecDeque::new(), parts: Vec::new() }
+        let state = S::default();
+        Self { stack, state, started: Instant::now(), frame: 0, like: None, queue: VecDeque::new(), parts: Vec::new() }
     }
 
     fn push(&mut self, mut item: T) -> Option<T> {
@@ -126,7 +140,7 @@ impl<T: StreamItem> Engine for Items<T> {
         self.frame = self.frame.saturating_add(1);
         let mut origin = Origin { frame: self.frame, part: 0 };
         let (stack, parts) = (&mut self.stack, &mut self.parts);
-        item.visit(&mut |part| {
+        item.visit(&mut self.state, &mut |part| {
             let (chunk, kind) = match part {
                 Part::Delta(lane, text) => (Chunk::delta(lane, text.as_str()), PartKind::Delta(lane)),
                 Part::Snapshot(lane, text) => (Chunk::snapshot(lane, text.as_str()), PartKind::Snapshot),
@@ -182,7 +196,7 @@ impl<T: StreamItem> Engine for Items<T> {
     }
 }
 
-impl<T: StreamItem> Items<T> {
+impl<T: StreamItem<S>, S: Default> Items<T, S> {
     /// Writes what came out of the stack for an item into the item, and what has no place in it into items before it.
     ///
     /// Text goes to the last delta of its lane up to the part for which it came out, so that no lane changes its order. An item that has
@@ -233,7 +247,7 @@ impl<T: StreamItem> Items<T> {
             return;
         }
         let mut p = 0;
-        item.visit(&mut |part| {
+        item.visit(&mut self.state, &mut |part| {
             let Some((passed, chunks)) = parts.get(p).zip(placed.get(p)) else { return };
             p += 1;
             if passed.is_same && chunks.len() == 1 {
@@ -265,8 +279,8 @@ impl<T: StreamItem> Items<T> {
     fn synthesise(&mut self, item: Option<&T>, made: &Made, chunks: Chunks) {
         let like = self.like.as_ref().or(item);
         let item = match made {
-            Made::Text(lane, text) => T::synth(like, *lane, text),
-            Made::ToolCall(call) => T::synth_tool_call(like, call),
+            Made::Text(lane, text) => T::synth(&mut self.state, like, *lane, text),
+            Made::ToolCall(call) => T::synth_tool_call(&mut self.state, like, call),
         };
         match item {
             Some(item) => self.queue.push_back((item, chunks)),
@@ -293,7 +307,7 @@ fn is_own(chunk: &Chunk, origin: Origin) -> bool {
     chunk.origin() == origin && chunk.provenance().is_empty()
 }
 
-impl<T> Drop for Items<T> {
+impl<T, S> Drop for Items<T, S> {
     fn drop(&mut self) {
         // What waits was not delivered.
         for (_, chunks) in self.queue.drain(..).rev() {
@@ -302,7 +316,7 @@ impl<T> Drop for Items<T> {
     }
 }
 
-impl<T> fmt::Debug for Items<T> {
+impl<T, S> fmt::Debug for Items<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Items").field("stack", &self.stack).field("waiting", &self.queue.len()).finish_non_exhaustive()
     }

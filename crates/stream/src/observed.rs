@@ -50,19 +50,19 @@ use crate::{ObserverFactoryContext, Observers, Stack, StreamItem, item::Items};
 /// ```
 pub trait ObserveExt: Stream + Sized {
     /// The observed stream. The observers are made now, for a call of which nothing is known; nothing is spawned or locked.
-    fn observed<T, E>(self, observers: impl Into<Observers>) -> Observed<Self, T, E>
+    fn observed<T, E, A>(self, observers: impl Into<Observers>) -> Observed<Self, T, E, A>
     where
         Self: Stream<Item = Result<T, E>>,
-        T: Observable,
+        T: Observable<A>,
     {
         self.with_stack(observers.into().stack(&ObserverFactoryContext::default()))
     }
 
     /// The same with a stack that is built already, for example from an [`ObserverFactoryContext`] that tells the call's class.
-    fn with_stack<T, E>(self, stack: Stack) -> Observed<Self, T, E>
+    fn with_stack<T, E, A>(self, stack: Stack) -> Observed<Self, T, E, A>
     where
         Self: Stream<Item = Result<T, E>>,
-        T: Observable,
+        T: Observable<A>,
     {
         // A guard that could not be made has ended the invocation already: the source must not be asked.
         Observed {
@@ -76,12 +76,12 @@ pub trait ObserveExt: Stream + Sized {
 
 impl<S: Stream> ObserveExt for S {}
 
-/// What can be observed: [`Chunk`] and every [`StreamItem`].
+/// What can be observed: [`Chunk`] and every [`StreamItem`]. `A` is the state of that [`StreamItem`]; there is nothing to implement here.
 #[diagnostic::on_unimplemented(
     message = "a stream of `{Self}` cannot be observed",
     note = "implement `StreamItem` for `{Self}`, or use the adapter crate of this client"
 )]
-pub trait Observable: Sized {
+pub trait Observable<A = ()>: Sized {
     #[doc(hidden)]
     type Engine: Engine<Item = Self>;
     /// What a stream without errors yields: see [`Observed::quiet`].
@@ -103,8 +103,8 @@ impl Observable for Chunk {
     }
 }
 
-impl<T: StreamItem> Observable for T {
-    type Engine = Items<T>;
+impl<T: StreamItem<A>, A: Default> Observable<A> for T {
+    type Engine = Items<T, A>;
     type Quiet<E> = Result<T, E>;
 
     fn quiet<E>(next: Next<Self>, error: Option<E>) -> (Option<Result<T, E>>, Option<E>) {
@@ -143,7 +143,7 @@ pin_project! {
     /// Dropping it ends the invocation as `Dropped`, unless something else was decided. The source is dropped first, then the observers
     /// are told.
     #[must_use = "streams do nothing unless polled"]
-    pub struct Observed<S, T: Observable, E> {
+    pub struct Observed<S, T: Observable<A>, E, A = ()> {
         #[pin]
         source: Option<S>,
         engine: T::Engine,
@@ -152,10 +152,10 @@ pin_project! {
     }
 }
 
-impl<S, T: Observable, E> Observed<S, T, E> {
+impl<S, T: Observable<A>, E, A> Observed<S, T, E, A> {
     /// The same without errors of ours: a stream of chunks ends every outcome with an `end` chunk, the source's own error included; a
     /// stream of a client's items just ends, and yields nothing but the client's own errors.
-    pub fn quiet(self) -> Quiet<S, T, E> {
+    pub fn quiet(self) -> Quiet<S, T, E, A> {
         Quiet { observed: self, error: None }
     }
 
@@ -173,7 +173,7 @@ impl<S, T: Observable, E> Observed<S, T, E> {
     }
 }
 
-impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Observed<S, T, E> {
+impl<S: Stream<Item = Result<T, E>>, T: Observable<A>, E, A> Observed<S, T, E, A> {
     /// What comes next. With the end comes the source's own error, if that was it.
     #[inline]
     fn poll_item(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<(Next<T>, Option<E>)>> {
@@ -207,7 +207,7 @@ impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Observed<S, T, E> {
     }
 }
 
-impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Stream for Observed<S, T, E> {
+impl<S: Stream<Item = Result<T, E>>, T: Observable<A>, E, A> Stream for Observed<S, T, E, A> {
     type Item = Result<T, ObservedError<E>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -221,13 +221,13 @@ impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Stream for Observed<S, T,
     }
 }
 
-impl<S: Stream<Item = Result<T, E>>, T: Observable, E> FusedStream for Observed<S, T, E> {
+impl<S: Stream<Item = Result<T, E>>, T: Observable<A>, E, A> FusedStream for Observed<S, T, E, A> {
     fn is_terminated(&self) -> bool {
         self.is_over
     }
 }
 
-impl<S, T: Observable, E> fmt::Debug for Observed<S, T, E> {
+impl<S, T: Observable<A>, E, A> fmt::Debug for Observed<S, T, E, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observed").field("stack", self.stack()).finish_non_exhaustive()
     }
@@ -236,14 +236,14 @@ impl<S, T: Observable, E> fmt::Debug for Observed<S, T, E> {
 pin_project! {
     /// An observed stream without errors of ours; see [`Observed::quiet`].
     #[must_use = "streams do nothing unless polled"]
-    pub struct Quiet<S, T: Observable, E> {
+    pub struct Quiet<S, T: Observable<A>, E, A = ()> {
         #[pin]
-        observed: Observed<S, T, E>,
+        observed: Observed<S, T, E, A>,
         error: Option<E>,
     }
 }
 
-impl<S, T: Observable, E> Quiet<S, T, E> {
+impl<S, T: Observable<A>, E, A> Quiet<S, T, E, A> {
     /// The source's own error, if that was the end of a stream of chunks.
     pub fn source_error(&self) -> Option<&E> {
         self.error.as_ref()
@@ -255,7 +255,7 @@ impl<S, T: Observable, E> Quiet<S, T, E> {
     }
 }
 
-impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Stream for Quiet<S, T, E> {
+impl<S: Stream<Item = Result<T, E>>, T: Observable<A>, E, A> Stream for Quiet<S, T, E, A> {
     type Item = T::Quiet<E>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -269,13 +269,13 @@ impl<S: Stream<Item = Result<T, E>>, T: Observable, E> Stream for Quiet<S, T, E>
     }
 }
 
-impl<S: Stream<Item = Result<T, E>>, T: Observable, E> FusedStream for Quiet<S, T, E> {
+impl<S: Stream<Item = Result<T, E>>, T: Observable<A>, E, A> FusedStream for Quiet<S, T, E, A> {
     fn is_terminated(&self) -> bool {
         self.observed.is_over
     }
 }
 
-impl<S, T: Observable, E> fmt::Debug for Quiet<S, T, E> {
+impl<S, T: Observable<A>, E, A> fmt::Debug for Quiet<S, T, E, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Quiet").field("stack", self.observed.stack()).finish_non_exhaustive()
     }

@@ -140,6 +140,11 @@ impl Registration {
         &self.id
     }
 
+    /// The version, if one is stated.
+    pub fn stated_version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
     /// What it is there for.
     pub fn role(&self) -> Role {
         self.role

@@ -23,7 +23,7 @@ struct Item {
 }
 
 impl StreamItem for Item {
-    fn visit(&mut self, f: &mut dyn FnMut(Part<'_>)) {
+    fn visit(&mut self, _: &mut (), f: &mut dyn FnMut(Part<'_>)) {
         for (lane, text) in &mut self.texts {
             f(Part::Delta(*lane, text));
         }
@@ -35,12 +35,12 @@ impl StreamItem for Item {
         }
     }
 
-    fn synth(like: Option<&Self>, lane: Lane, text: &str) -> Option<Self> {
+    fn synth(_: &mut (), like: Option<&Self>, lane: Lane, text: &str) -> Option<Self> {
         let id = like.map_or(0, |like| like.id);
         (lane.channel != Channel::Refusal).then(|| Item { id, texts: vec![(lane, text.to_owned())], ..Item::default() })
     }
 
-    fn synth_tool_call(like: Option<&Self>, call: &ToolCall) -> Option<Self> {
+    fn synth_tool_call(_: &mut (), like: Option<&Self>, call: &ToolCall) -> Option<Self> {
         let id = like.map_or(0, |like| like.id);
         Some(Item { id, call: Some(format!("{}{}", call.name, call.arguments)), ..Item::default() })
     }
