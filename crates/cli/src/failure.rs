@@ -11,8 +11,6 @@ pub(crate) enum Exit {
     Stream = 2,
     /// An observer stopped the stream.
     Stopped = 3,
-    /// A replay differs from its recording.
-    Differs = 4,
 }
 
 impl From<Exit> for ExitCode {
@@ -44,7 +42,7 @@ impl Failure {
     }
 
     /// A write to stdout failed.
-    pub(crate) fn stdout(error: io::Error) -> Self {
+    pub(crate) fn stdout(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ReaderGone,
             _ => Self::usage(format!("cannot write to stdout: {error}")),

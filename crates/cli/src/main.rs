@@ -1,4 +1,44 @@
-//! The `streamkeeper` command.
+//! The `streamkeeper` command: takes recorded or live streams of language models through observers, and says what is in them.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod failure;
+mod input;
+mod inspect;
+mod invocation;
+mod observe;
+mod observers;
+mod output;
+mod summary;
+mod told;
+
+use std::{io::Write, process::ExitCode};
+
+use clap::{Parser, error::ErrorKind};
+
+use args::{Args, Command};
+use failure::{Exit, Failure};
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Clap's own exit code for a wrong argument is 2, which here means that the stream failed.
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            let _ = error.print();
+            return if asked { Exit::Finished } else { Exit::Usage }.into();
+        }
+    };
+    let result = match &args.command {
+        Command::Inspect(args) => inspect::run(args),
+        Command::Observe(args) => observe::run(args),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(Failure::ReaderGone) => Exit::Finished.into(),
+        Err(Failure::Message(message, exit)) => {
+            let _ = writeln!(std::io::stderr(), "streamkeeper: {message}");
+            exit.into()
+        }
+    }
+}

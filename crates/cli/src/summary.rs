@@ -1,0 +1,140 @@
+use std::fmt::{self, Display, Write};
+
+use serde_json::Value;
+use streamkeeper_contract::{Id, Outcome, Usage};
+use streamkeeper_wire::{Format, Framing, Stats};
+
+use crate::{failure::Exit, told::Told};
+
+/// What the observers did and how an invocation went, for people.
+pub(crate) struct Summary<'a> {
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) format: Option<Format>,
+    pub(crate) framing: Option<Framing>,
+    pub(crate) stats: &'a Stats,
+    pub(crate) usage: Option<&'a Usage>,
+    pub(crate) observers: &'a [Id],
+    /// For each observer, how often it gave each verdict but `continue`.
+    pub(crate) verdicts: &'a [Vec<(&'static str, u64)>],
+    pub(crate) told: &'a Told,
+}
+
+/// The exit code of an outcome.
+pub(crate) fn exit_of(outcome: &Outcome) -> Exit {
+    match outcome {
+        Outcome::Finished { .. } => Exit::Finished,
+        Outcome::Stopped(_) => Exit::Stopped,
+        _ => Exit::Stream,
+    }
+}
+
+impl Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line(f, "outcome", self.outcome)?;
+        line(f, "format", self.source())?;
+        let told = self.told.state();
+        if let Some(metrics) = &told.metrics {
+            line(f, "delivered", delivered(metrics))?;
+            line(f, "timing", timing(metrics))?;
+        }
+        if let Some(usage) = self.usage {
+            line(f, "usage", tokens(usage))?;
+        }
+        for (i, (id, verdicts)) in self.observers.iter().zip(self.verdicts).enumerate() {
+            let verdicts = listed(verdicts.iter().map(|(verdict, count)| format!("{verdict} × {count}")));
+            line(f, if i == 0 { "verdicts" } else { "" }, format_args!("{id}: {verdicts}"))?;
+        }
+        let events = listed(told.events.iter().map(|((channel, name), count)| format!("{channel}/{name} × {count}")));
+        line(f, "events", events)?;
+        for (i, failure) in told.failures.iter().enumerate() {
+            line(f, if i == 0 { "failures" } else { "" }, failure)?;
+        }
+        if told.failure_count > told.failures.len() as u64 {
+            line(f, "", format_args!("{} in all", told.failure_count))?;
+        }
+        Ok(())
+    }
+}
+
+impl Summary<'_> {
+    fn source(&self) -> String {
+        let Self { stats, .. } = self;
+        let mut text = self.format.map_or_else(|| "unknown".to_owned(), |format| format.to_string());
+        if let Some(framing) = self.framing {
+            let _ = write!(text, " ({})", framing.name());
+        }
+        let _ = write!(text, ", {} bytes, {} events", stats.bytes, stats.events);
+        for (count, what) in [(stats.unknown, "unknown"), (stats.invalid_utf8, "places with invalid UTF-8")] {
+            if count > 0 {
+                let _ = write!(text, ", {count} {what}");
+            }
+        }
+        if stats.unterminated {
+            text.push_str(", the last one unterminated");
+        }
+        if stats.cut_off {
+            text.push_str(", cut off inside an event");
+        }
+        text
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, label: &str, value: impl Display) -> fmt::Result {
+    writeln!(f, "{label:10} {value}")
+}
+
+fn listed(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<_> = items.collect();
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
+fn number(metrics: &Value, field: &str) -> Option<u64> {
+    metrics.get(field).and_then(Value::as_u64)
+}
+
+fn delivered(metrics: &Value) -> String {
+    let bytes = number(metrics, "delivered_bytes").unwrap_or_default();
+    let mut text = format!("{bytes} bytes of text in {} chunks", number(metrics, "chunks").unwrap_or_default());
+    if let Some(withheld) = number(metrics, "withheld_bytes").filter(|bytes| *bytes > 0) {
+        let _ = write!(text, ", {withheld} bytes withheld");
+    }
+    if let Some(calls) = number(metrics, "tool_calls").filter(|calls| *calls > 0) {
+        let _ = write!(text, ", {calls} tool calls");
+    }
+    text
+}
+
+fn timing(metrics: &Value) -> String {
+    let at = |field| number(metrics, field).map(milliseconds);
+    let mut parts = Vec::new();
+    for (field, what) in [("first_chunk_us", "first chunk"), ("first_text_us", "first text"), ("duration_us", "all")] {
+        if let Some(at) = at(field) {
+            parts.push(format!("{what} after {at}"));
+        }
+    }
+    if let Some(longest) = metrics.get("gaps").and_then(|gaps| number(gaps, "max_us")) {
+        parts.push(format!("longest gap {}", milliseconds(longest)));
+    }
+    parts.join(", ")
+}
+
+fn milliseconds(us: u64) -> String {
+    format!("{}.{} ms", us / 1000, us % 1000 / 100)
+}
+
+/// Tokens in words: what the provider stated, where it did.
+pub(crate) fn tokens(usage: &Usage) -> String {
+    let buckets = [
+        ("input", usage.input()),
+        ("of that cached", usage.cache_read),
+        ("written to the cache", usage.cache_write),
+        ("output", usage.output_total()),
+        ("of that reasoning", usage.reasoning),
+    ];
+    let known = buckets.into_iter().filter_map(|(name, tokens)| Some(format!("{name} {}", tokens?)));
+    let mut text = listed(known);
+    if usage.estimated {
+        text.push_str(", in part estimated");
+    }
+    text
+}
