@@ -1,23 +1,33 @@
+use serde::de::IgnoredAny;
 use streamkeeper_contract::{Chunk, Offset, Text};
 
 use crate::{
     Format, Framing, WireError, detect,
-    dialect::{Dialect, Event, reader},
-    frame::{Frame, Framer},
+    dialect::{Dialect, Event, error_event, error_of, reader},
+    frame::{BOM, EVENT_BYTES, Frame, Framer},
     output::{Leaf, Output},
 };
 
 /// Limits of a [`Decoder`].
+///
+/// ```
+/// use streamkeeper_wire::{Decoder, Format, Limits};
+///
+/// let mut limits = Limits::default();
+/// limits.event_bytes = 1024 * 1024;
+/// let decoder = Decoder::new(Format::OpenAiChat).limits(limits);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most bytes one event may have. Default: 8 MiB.
+    /// The most bytes one event may have, in its framing and with the comments before it. Default: 8 MiB. Past it decoding ends with
+    /// [`WireError::EventTooLarge`].
     pub event_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { event_bytes: 8 * 1024 * 1024 }
+        Self { event_bytes: EVENT_BYTES }
     }
 }
 
@@ -31,9 +41,9 @@ pub struct Stats {
     pub events: u64,
     /// Events that no rule of the format fits; each became a `raw` chunk.
     pub unknown: u64,
-    /// Places where the bytes were not UTF-8 and U+FFFD was put in.
+    /// Places where a name or payload was not UTF-8 and U+FFFD was put in.
     pub invalid_utf8: u64,
-    /// The last event had no end and was delivered since its payload was whole.
+    /// The last event had no end and was delivered since its payload was whole. A last JSON line needs no line end.
     pub unterminated: bool,
     /// The body ended inside an event, which is lost.
     pub cut_off: bool,
@@ -45,10 +55,40 @@ pub struct Stats {
 }
 
 /// Bytes in, chunks out.
+///
+/// [`push`](Decoder::push) decodes all that is whole so far; take the chunks with [`next_chunk`](Decoder::next_chunk) after each push.
+/// [`finish`](Decoder::finish) tells the end of the body and may add chunks. Every split of the same bytes gives the same chunks.
+///
+/// No input makes it panic. An event that the format does not know becomes a `raw` chunk and the stream goes on. An error that the
+/// provider reports, as an event or as a bare JSON body between events, becomes one `error` chunk, however often it is repeated. What
+/// the end of the stream means is for whoever reads the chunks to say: a `finish` chunk and [`Stats::end_mark`] are the provider's own
+/// statements, [`Stats::cut_off`] tells a body that ended inside an event. No `end` chunk is made here.
+///
+/// Keeps the bytes of the event being read (see [`Limits`]), the chunks not taken, and what the format needs to tell lanes and tool
+/// calls apart. Costs no allocation per event beyond what the chunks own.
+///
+/// ```
+/// use streamkeeper_wire::{Decoder, Format};
+///
+/// let mut decoder = Decoder::new(Format::OpenAiChat);
+/// let mut text = String::new();
+/// for read in [&b"data: {\"choices\":[{\"index\":0,\"delta\":{\"con"[..], b"tent\":\"Hi\"}}]}\n\ndata: [DONE]\n\n"] {
+///     decoder.push(read)?;
+///     while let Some(chunk) = decoder.next_chunk() {
+///         text.push_str(chunk.text().unwrap_or_default());
+///     }
+/// }
+/// decoder.finish()?;
+/// assert_eq!(text, "Hi");
+/// assert_eq!(decoder.stats().end_mark, Some(true));
+/// # Ok::<_, streamkeeper_wire::WireError>(())
+/// ```
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
     format: Option<Format>,
+    /// The format was named, or told from an event.
+    decided: bool,
     framing: Option<Framing>,
     framer: Option<Framer>,
     dialect: Option<Box<dyn Dialect>>,
@@ -57,25 +97,36 @@ pub struct Decoder {
     /// Bytes that came before the framing was known.
     head: Vec<u8>,
     error: Option<WireError>,
-    /// Events that are an end mark of no format in particular.
+    /// Events that were understood and are the end mark of many formats.
     end_marks: u64,
     /// What the first event looks like.
     looks_like: Option<Format>,
-    /// Something other than events was seen: comments, a bare error.
-    other: bool,
+    /// Nothing but white space was seen.
+    blank: bool,
 }
 
 impl Decoder {
-    /// A decoder of a named format. The framing is told from the first bytes.
+    /// A decoder of a named format. The framing is told from the first bytes: recorders often keep the payloads of an SSE stream as JSON
+    /// lines.
     pub fn new(format: Format) -> Self {
-        Self { dialect: Some(reader(format)), format: Some(format), ..Self::detect() }
+        Self { dialect: Some(reader(format)), format: Some(format), decided: true, ..Self::detect() }
     }
 
-    /// A decoder that tells the format from the first event. It holds back chunks until then (at most 64 KiB of input).
+    /// A decoder that tells the format from the first events. Those that tell nothing, at most eight, become `raw` chunks.
+    ///
+    /// ```
+    /// use streamkeeper_wire::{Decoder, Format};
+    ///
+    /// let mut decoder = Decoder::detect();
+    /// decoder.push(b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n")?;
+    /// assert_eq!(decoder.format(), Some(Format::AnthropicMessages));
+    /// # Ok::<_, streamkeeper_wire::WireError>(())
+    /// ```
     pub fn detect() -> Self {
         Self {
             limits: Limits::default(),
             format: None,
+            decided: false,
             framing: None,
             framer: None,
             dialect: None,
@@ -85,7 +136,7 @@ impl Decoder {
             error: None,
             end_marks: 0,
             looks_like: None,
-            other: false,
+            blank: true,
         }
     }
 
@@ -104,42 +155,27 @@ impl Decoder {
     /// Takes the next bytes of the body.
     ///
     /// # Errors
-    /// See [`WireError`]. After an error the decoder takes no more bytes; chunks decoded before are still there.
+    /// [`WireError::EventTooLarge`], [`WireError::BrokenMessage`] or [`WireError::Undetected`]. After an error no more bytes are taken
+    /// and every call gives it again; chunks decoded before are still there.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        self.feed(bytes)?;
-        while self.step()? {}
+        // Small pieces keep the buffer small, however large the reads are.
+        const PIECE: usize = 2048;
+        for piece in bytes.chunks(PIECE) {
+            self.feed(piece)?;
+            while self.step()? {}
+        }
         Ok(())
     }
 
-    /// The body is over.
+    /// The body is over. Call it once; it may add chunks.
     ///
     /// # Errors
-    /// If it was empty or fits no format.
+    /// [`WireError::Empty`] if there was nothing but white space, [`WireError::Undetected`] or [`WireError::WrongFormat`] if not one
+    /// event was understood, else as [`push`](Decoder::push).
     pub fn finish(&mut self) -> Result<(), WireError> {
         self.close()?;
         while self.step()? {}
         self.end()
-    }
-
-    /// After the last frame of a closed body: lets the dialect say what a clean end means.
-    pub(crate) fn end(&mut self) -> Result<(), WireError> {
-        if !self.stats.cut_off
-            && let Some(dialect) = &mut self.dialect
-        {
-            dialect.finish(&mut self.out);
-        }
-        // An end mark is the same in many formats: beside events that are not understood it says nothing.
-        let events = if self.out.unknown == 0 { self.stats.events } else { self.stats.events - self.end_marks };
-        let understood = events > self.out.unknown || self.out.failed || (self.stats.cut_off && self.format.is_some());
-        match self.format {
-            _ if understood || (self.other && self.stats.events == 0) => Ok(()),
-            Some(Format::Raw) if self.stats.events > 0 => Ok(()),
-            Some(expected) => {
-                let looks_like = self.looks_like.filter(|format| *format != expected && *format != Format::Raw);
-                Err(WireError::WrongFormat { expected, looks_like })
-            }
-            None => Err(WireError::Undetected),
-        }
     }
 
     /// Takes bytes without decoding them: [`step`](Decoder::step) does that, frame by frame.
@@ -165,10 +201,7 @@ impl Decoder {
             return Err(error.clone());
         }
         if self.framer.is_none() {
-            if self.head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.head).trim_ascii().is_empty() {
-                return Err(self.fail(WireError::Empty));
-            }
-            let framing = detect::framing(self.format, &self.head, true).ok_or(WireError::Undetected)?;
+            let framing = detect::framing(self.format, &self.head, true).unwrap_or(Framing::Sse);
             self.open(framing);
         }
         if let Some(framer) = &mut self.framer {
@@ -177,16 +210,30 @@ impl Decoder {
         Ok(())
     }
 
-    fn fail(&mut self, error: WireError) -> WireError {
-        self.error = Some(error.clone());
-        error
-    }
-
-    fn open(&mut self, framing: Framing) {
-        let mut framer = Framer::new(framing, self.limits.event_bytes);
-        framer.push(&std::mem::take(&mut self.head));
-        self.framing = Some(framing);
-        self.framer = Some(framer);
+    /// After the last frame of a closed body: lets the dialect say what a clean end means, and tells a body that was no such stream.
+    pub(crate) fn end(&mut self) -> Result<(), WireError> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        if !self.stats.cut_off
+            && let Some(dialect) = &mut self.dialect
+        {
+            dialect.finish(&mut self.out);
+        }
+        let framed = self.framer.as_ref().is_some_and(Framer::is_framed);
+        let cut_off = self.stats.cut_off && self.format.is_some();
+        let read = framed || self.stats.events > 0 || cut_off || self.out.failed;
+        // An end mark is the same in many formats: beside events that are not understood it says nothing.
+        let understood = self.out.known > self.end_marks || self.out.failed || self.out.unknown == 0;
+        match self.format {
+            _ if self.blank => Err(self.fail(WireError::Empty)),
+            None if !read => Err(self.fail(WireError::Undetected)),
+            Some(expected) if !read || !understood => {
+                let looks_like = self.looks_like.filter(|format| *format != expected && *format != Format::Raw);
+                Err(self.fail(WireError::WrongFormat { expected, looks_like }))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Decodes one frame and says whether there was one. Its bytes are in [`frame`](Decoder::frame) until the next step; its chunks are
@@ -200,44 +247,46 @@ impl Decoder {
         }
         self.out.next_frame();
         let Some(frame) = framer.frame() else { return Ok(true) };
-        self.stats.invalid_utf8 += framer.invalid_utf8();
+        self.blank &= frame.raw.strip_prefix(BOM).unwrap_or(frame.raw).trim_ascii().is_empty();
         let Some(data) = frame.data else {
-            self.other |= !frame.raw.trim_ascii().is_empty() && frame.raw.trim_ascii()[0] == b':';
+            self.stats.cut_off |= frame.unterminated;
             return Ok(true);
         };
-        if frame.outside {
-            self.other = true;
-            self.out.outside(data);
-            return Ok(true);
-        }
         if frame.unterminated {
-            if serde_json::from_str::<serde::de::IgnoredAny>(data).is_err() {
+            if !is_whole(data) {
                 self.stats.cut_off = true;
                 return Ok(true);
             }
-            self.stats.unterminated = true;
+            self.stats.unterminated = self.framing == Some(Framing::Sse);
         }
-        self.stats.events += 1;
-        self.end_marks += u64::from(data == "[DONE]");
+        if frame.outside {
+            if let Some(error) = error_of(data).or_else(|| error_event(frame.name, data)) {
+                self.out.error(error);
+                return Ok(true);
+            }
+        } else {
+            self.stats.events += 1;
+        }
         let event = Event { name: frame.name, data };
-        if self.stats.events == 1 {
-            self.looks_like = self.framing.and_then(|framing| detect::format(framing, &event));
-        }
-        if self.dialect.is_none() {
-            let Some(format) = self.looks_like else { return Err(self.fail(WireError::Undetected)) };
-            self.format = Some(format);
-            self.dialect = Some(reader(format));
+        if self.looks_like.is_none() || !self.decided {
+            const UNDECIDED: u64 = 8;
+            let told = self.framing.and_then(|framing| detect::format(framing, &event));
+            self.looks_like = self.looks_like.or(told);
+            if !self.decided {
+                let Some(told) = told.or(self.format) else { return Err(self.fail(WireError::Undetected)) };
+                self.decided = told != Format::Raw || self.stats.events >= UNDECIDED;
+                if self.format != Some(told) {
+                    self.format = Some(told);
+                    self.dialect = Some(reader(told));
+                }
+            }
         }
         if let Some(dialect) = &mut self.dialect {
+            let known = self.out.known;
             dialect.event(&event, &mut self.out);
+            self.end_marks += u64::from(data == "[DONE]" && self.out.known > known);
         }
         Ok(true)
-    }
-
-    /// Whether an end mark would have been kept: that of chat completions stands beside the payloads, and recorders of payloads drop it.
-    fn shows_its_end(&self) -> bool {
-        let beside = matches!(self.format, Some(Format::OpenAiChat | Format::OpenAiCompletions));
-        !beside || self.framing == Some(Framing::Sse)
     }
 
     /// The frame decoded last.
@@ -252,7 +301,7 @@ impl Decoder {
 
     /// Takes the oldest decoded chunk.
     pub fn next_chunk(&mut self) -> Option<Chunk> {
-        self.out.pop().map(|(chunk, _)| chunk)
+        self.pop().map(|(chunk, _)| chunk)
     }
 
     /// The format, once it is known.
@@ -269,9 +318,33 @@ impl Decoder {
     pub fn stats(&self) -> Stats {
         Stats {
             unknown: self.out.unknown,
+            invalid_utf8: self.framer.as_ref().map_or(0, Framer::invalid_utf8),
             end_mark: (self.out.ended || self.shows_its_end()).then_some(self.out.ended),
             stated_end: self.out.stated_end.clone(),
             ..self.stats.clone()
         }
     }
+
+    /// Whether an end mark would have been kept: that of chat completions stands beside the payloads, and recorders of payloads drop it.
+    fn shows_its_end(&self) -> bool {
+        let beside = matches!(self.format, Some(Format::OpenAiChat | Format::OpenAiCompletions));
+        !beside || self.framing == Some(Framing::Sse)
+    }
+
+    fn open(&mut self, framing: Framing) {
+        let mut framer = Framer::new(framing).limit(self.limits.event_bytes);
+        framer.push(&std::mem::take(&mut self.head));
+        self.framing = Some(framing);
+        self.framer = Some(framer);
+    }
+
+    fn fail(&mut self, error: WireError) -> WireError {
+        self.error = Some(error.clone());
+        error
+    }
+}
+
+/// Whether a payload whose end did not come is complete.
+fn is_whole(data: &str) -> bool {
+    data == "[DONE]" || serde_json::from_str::<IgnoredAny>(data).is_ok()
 }

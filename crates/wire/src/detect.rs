@@ -6,29 +6,38 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::ChunkKind;
 
-use crate::{Format, Framing, dialect::Event};
+use crate::{Format, Framing, dialect::Event, frame::is_aws_prelude};
+
+/// How many bytes may be looked at before the framing has to be told.
+const HEAD: usize = 4096;
 
 /// The framing, or `None` if more bytes are needed.
 pub(crate) fn framing(format: Option<Format>, head: &[u8], closed: bool) -> Option<Framing> {
-    if matches!(format, Some(Format::BedrockConverse | Format::BedrockInvoke)) {
-        return Some(Framing::AwsEventStream);
+    const BOM: &[u8] = b"\xEF\xBB\xBF";
+    let more = !closed && head.len() < HEAD;
+    if more && BOM.starts_with(head) {
+        return None;
     }
-    let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
-    match text.first()? {
-        b'{' => Some(Framing::JsonLines),
-        b'[' => Some(Framing::JsonArray),
+    let text = head.strip_prefix(BOM).unwrap_or(head).trim_ascii_start();
+    let framing = match text {
+        [] | [b'{'] | [0, ..] if more && text.len() < 12 => return None,
+        [b'{', rest @ ..] => match rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')) {
+            // One value over several lines is no line of JSON lines: most likely an error body.
+            Some(b'\n' | b'\r') => Framing::Sse,
+            None if more => return None,
+            _ => Framing::JsonLines,
+        },
+        [b'[', ..] => Framing::JsonArray,
         // A message of less than 16 MiB begins with a zero byte; its prelude has a checksum.
-        0 if head.len() < 12 && !closed => None,
-        0 if is_aws_prelude(head) => Some(Framing::AwsEventStream),
-        _ => Some(Framing::Sse),
-    }
+        [0, ..] if is_aws_prelude(head) => Framing::AwsEventStream,
+        [first, ..] if is_bedrock(format) && !first.is_ascii_graphic() => Framing::AwsEventStream,
+        _ => Framing::Sse,
+    };
+    Some(framing)
 }
 
-fn is_aws_prelude(head: &[u8]) -> bool {
-    match head.get(..12) {
-        Some(prelude) => crc32fast::hash(&prelude[..8]).to_be_bytes() == prelude[8..],
-        None => false,
-    }
+fn is_bedrock(format: Option<Format>) -> bool {
+    matches!(format, Some(Format::BedrockConverse | Format::BedrockInvoke))
 }
 
 /// The format of which this is the first event; `None` if it is nothing that can be read as events.
@@ -38,6 +47,8 @@ pub(crate) fn format(framing: Framing, event: &Event<'_>) -> Option<Format> {
         return Some(if invoke { Format::BedrockInvoke } else { Format::BedrockConverse });
     }
     match serde_json::from_str::<Head<'_>>(event.data) {
+        // Serde would read an array field by field.
+        Ok(_) if !event.data.trim_ascii_start().starts_with('{') => Some(Format::Raw),
         Ok(head) => Some(head.format()),
         Err(_) if event.data.trim() == "[DONE]" => Some(Format::OpenAiChat),
         // Plain text as payload, or JSON that is no object.

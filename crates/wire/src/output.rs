@@ -2,6 +2,8 @@ use std::collections::VecDeque;
 
 use streamkeeper_contract::{Body, Chunk, ErrorInfo, Lane, Offset, Origin, Raw, Text};
 
+use crate::dialect::error_event;
+
 /// Where in an event's JSON the text of a chunk stands, as a path. It is only followed when text has to be spliced, so decoding pays
 /// nothing for it but a copy of a few words.
 ///
@@ -116,16 +118,12 @@ impl Output {
         }
     }
 
-    /// Adds what stood outside of any event: an error body.
-    pub(crate) fn outside(&mut self, data: &str) {
-        match serde_json::from_str(data) {
-            Ok(body) => self.error(crate::dialect::error_info(body)),
-            Err(_) => self.raw(None, data),
-        }
-    }
-
-    /// Adds an event that no rule fits.
+    /// Adds an event that no rule of its format fits: an error, if it states one as any provider does, else a `raw` chunk.
     pub(crate) fn raw(&mut self, name: Option<&str>, data: &str) {
+        if let Some(error) = error_event(name, data) {
+            self.known += 1;
+            return self.error(error);
+        }
         self.unknown += 1;
         self.push(Body::Raw(Box::new(Raw { event: name.map(Text::from), data: data.into() })));
     }

@@ -1,4 +1,5 @@
 //! Every recorded stream is told from its first event.
+#![allow(clippy::print_stderr, reason = "a test that was skipped has to say so")]
 
 use std::path::PathBuf;
 
@@ -52,7 +53,8 @@ fn what_is_no_stream_is_refused_with_a_reason() {
         (None, b"hello world\n", "undetected"),
         (None, b"{{{{", "undetected"),
         (Some(Format::AnthropicMessages), b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n", "wrong_format"),
-        (Some(Format::BedrockConverse), b"data: {\"choices\":[]}\n\n", "broken_message"),
+        (Some(Format::BedrockConverse), b"data: {\"choices\":[]}\n\n", "wrong_format"),
+        (Some(Format::BedrockConverse), &noise, "broken_message"),
     ] {
         let mut decoder = format.map_or_else(Decoder::detect, Decoder::new);
         let error = decoder.push(body).and_then(|()| decoder.finish()).unwrap_err();

@@ -7,6 +7,7 @@ mod bedrock_invoke;
 mod blocks;
 mod claude_code;
 mod cohere;
+mod error;
 mod gemini;
 mod jsonl;
 mod ollama;
@@ -20,7 +21,7 @@ mod testing;
 
 use std::fmt;
 
-pub(crate) use read::error_info;
+pub(crate) use error::{error_event, error_of};
 
 use crate::{Format, output::Output};
 

@@ -1,10 +1,10 @@
-//! No known format: an event is a `raw` chunk.
+//! No known format: an event is an error, if it states one as most providers do, or a `raw` chunk.
 
 use streamkeeper_contract::{Body, Finish, FinishReason, Raw, Text};
 
 use crate::output::Output;
 
-use super::{Dialect, Event};
+use super::{Dialect, Event, error_event};
 
 /// Reads anything. A clean end of the body is the end: nothing else can be told.
 #[derive(Debug, Default)]
@@ -13,6 +13,9 @@ pub(super) struct Anything;
 impl Dialect for Anything {
     fn event(&mut self, event: &Event<'_>, out: &mut Output) {
         out.known += 1;
+        if let Some(error) = error_event(event.name, event.data) {
+            return out.error(error);
+        }
         out.push(Body::Raw(Box::new(Raw { event: event.name.map(Text::from), data: event.data.into() })));
     }
 

@@ -1,52 +1,67 @@
-use super::{Buffer, Found, json_end::JsonEnd, text_at};
+use super::{Buffer, Found, Place, json_end::JsonEnd};
 
 /// One JSON array, an event an element. What stands between elements belongs to the frame that follows; the closing bracket is a frame
-/// without payload.
+/// without payload. Elements without an array around them are taken too.
 #[derive(Debug, Default)]
 pub(super) struct Array {
     opened: bool,
+    /// The array is over: what follows stands outside of it.
+    over: bool,
     /// Relative to the frame being read: how far it is read.
     seen: usize,
-    element: Option<(usize, JsonEnd)>,
+    element: Option<JsonEnd>,
 }
 
 impl Array {
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.seen = bytes;
+    }
+
+    pub(super) fn is_framed(&self) -> bool {
+        self.over
+    }
+
     pub(super) fn find(&mut self, buffer: &Buffer) -> Option<Found> {
         let unread = buffer.unread();
         loop {
-            if let Some((from, end)) = &mut self.element {
-                let from = *from;
-                let end = end.find(unread);
-                return match end {
-                    Some(end) => Some(self.take(unread, from, end, false)),
-                    None if buffer.closed => Some(self.take(unread, from, unread.len(), true)),
-                    None => None,
+            if let Some(element) = &mut self.element {
+                let (from, end) = (element.from(), element.find(unread));
+                let (to, unterminated) = match end {
+                    Some(end) => (end, false),
+                    None if buffer.closed => (unread.len(), true),
+                    None => return None,
                 };
+                (self.element, self.seen) = (None, 0);
+                let data = Place::At(from..to);
+                return Some(Found {
+                    len: to,
+                    data,
+                    outside: self.over && !self.opened,
+                    unterminated,
+                    ..Found::default()
+                });
             }
             let Some(&byte) = unread.get(self.seen) else {
                 let rest = buffer.closed && !unread.is_empty();
-                return rest.then(|| self.take(unread, unread.len(), unread.len(), false));
+                return rest.then(|| self.separators());
             };
-            if byte.is_ascii_whitespace() || byte == b',' || (byte == b'[' && !self.opened) {
-                self.opened |= byte == b'[';
-                self.seen += 1;
-            } else if byte == b']' {
-                // The rest of the body belongs to it.
-                self.seen += 1;
-                self.opened = false;
-            } else {
-                self.element = Some((self.seen, JsonEnd::at(self.seen)));
+            match byte {
+                b'[' if !self.opened => {
+                    self.opened = true;
+                    self.seen += 1;
+                }
+                b']' if self.opened => {
+                    (self.opened, self.over) = (false, true);
+                    self.seen += 1;
+                    return Some(self.separators());
+                }
+                _ if byte == b',' || byte.is_ascii_whitespace() => self.seen += 1,
+                _ => self.element = Some(JsonEnd::at(self.seen)),
             }
         }
     }
 
-    fn take(&mut self, unread: &[u8], from: usize, end: usize, unterminated: bool) -> Found {
-        self.element = None;
-        self.seen = 0;
-        let mut found = Found { raw: 0..end, unterminated, ..Found::default() };
-        if from < end {
-            found.data = text_at(unread, from..end);
-        }
-        found
+    fn separators(&mut self) -> Found {
+        Found { len: std::mem::take(&mut self.seen), ..Found::default() }
     }
 }

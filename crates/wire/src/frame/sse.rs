@@ -1,152 +1,256 @@
 use std::ops::Range;
 
-use super::{Buffer, Data, Found, json_end::JsonEnd, own_text, text_at};
+use super::{Buffer, Found, Place, json_end::JsonEnd};
 
-/// Server-sent events by the WHATWG rules (HTML, 9.2.6), for every split.
-///
-/// It goes on where the rules would lose something silently: a last event without its blank line is found and marked, and so is a bare
-/// JSON body between events.
+/// Server-sent events by the WHATWG rules (HTML, 9.2.6), for every split. All places are relative to the frame being read.
 #[derive(Debug, Default)]
 pub(super) struct Sse {
-    /// Relative to the frame being read: where the line being read begins, and how far it is known to have no end.
+    /// Where the line being read begins, and how far there is no line end.
     line: usize,
     seen: usize,
-    begun: bool,
-    name: Option<Range<usize>>,
-    data: Lines,
-    /// The block has a line that is not blank.
-    any: bool,
-    /// A bare JSON body: where it begins, and the search for its end.
-    outside: Option<(usize, JsonEnd)>,
+    /// The line being read begins like a JSON body and is none.
+    no_body: bool,
+    block: Block,
+    body: Option<Body>,
+    id: String,
+    /// A comment or a field of the standard was seen.
+    framed: bool,
 }
 
+/// The lines since the last blank one.
 #[derive(Debug, Default)]
-enum Lines {
-    #[default]
-    None,
-    One(Range<usize>),
-    Many(Vec<u8>),
+struct Block {
+    /// One is a field of the standard.
+    fields: bool,
+    name: Option<Range<usize>>,
+    data: Option<Range<usize>>,
+    /// There are more data lines than that.
+    many: bool,
+    /// The name and value of an error field.
+    error: Option<(Range<usize>, Range<usize>)>,
 }
 
 impl Sse {
-    pub(super) fn find(&mut self, buffer: &Buffer) -> Option<Found> {
+    pub(super) fn last_id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn is_framed(&self) -> bool {
+        self.framed
+    }
+
+    pub(super) fn skip(&mut self, bytes: usize) {
+        (self.line, self.seen) = (bytes, bytes);
+    }
+
+    pub(super) fn find(&mut self, buffer: &Buffer, own: &mut Vec<u8>) -> Option<Found> {
         let unread = buffer.unread();
-        if !self.begun {
-            const BOM: &[u8] = b"\xEF\xBB\xBF";
-            if unread.len() < BOM.len() && BOM.starts_with(unread) && !buffer.closed {
-                return None;
-            }
-            self.begun = true;
-            if unread.starts_with(BOM) {
-                (self.line, self.seen) = (BOM.len(), BOM.len());
-            }
-        }
         loop {
-            if let Some((_, end)) = &mut self.outside {
-                let end = end.find(unread);
-                return match end {
-                    Some(end) => Some(self.take_outside(unread, end, false)),
-                    None if buffer.closed => Some(self.take_outside(unread, unread.len(), true)),
-                    None => None,
-                };
-            }
-            let Some((line, next)) = self.next_line(unread, buffer.closed) else {
-                return if buffer.closed && !unread.is_empty() { Some(self.last(unread)) } else { None };
-            };
-            if line.is_empty() {
-                (self.line, self.seen) = (next, next);
-                if self.any {
-                    return Some(self.take(unread, next, false));
+            if let Some(body) = &mut self.body {
+                match body.find(unread, buffer.closed) {
+                    Span::Whole(end) => return Some(self.take_body(end, false)),
+                    Span::Broken(end) => return Some(self.take_body(end, false)),
+                    Span::Rest => return Some(self.take_body(unread.len(), true)),
+                    Span::None => (self.body, self.no_body) = (None, true),
+                    Span::Open => return None,
                 }
+            }
+            if !self.block.fields && !self.no_body && matches!(unread.get(self.line), Some(b'{' | b'[')) {
+                self.body = Some(Body::at(self.line));
                 continue;
             }
-            if !self.any && matches!(unread[line.start], b'{' | b'[') {
-                let from = line.start;
-                self.outside = Some((from, JsonEnd::at(from)));
-                continue;
+            let Some((line, next)) = self.next_line(buffer) else {
+                return (buffer.closed && !unread.is_empty()).then(|| self.last(unread, own));
+            };
+            (self.line, self.seen, self.no_body) = (next, next, false);
+            if line.is_empty() {
+                return Some(self.take(unread, next, false, own));
             }
-            self.any = true;
-            (self.line, self.seen) = (next, next);
             self.field(unread, line);
         }
     }
 
     /// The next whole line without its end, and where the one after begins.
-    fn next_line(&mut self, unread: &[u8], closed: bool) -> Option<(Range<usize>, usize)> {
-        let Some(at) = memchr::memchr2(b'\n', b'\r', &unread[self.seen.min(unread.len())..]) else {
+    fn next_line(&mut self, buffer: &Buffer) -> Option<(Range<usize>, usize)> {
+        let unread = buffer.unread();
+        let Some(at) = memchr::memchr2(b'\n', b'\r', &unread[self.seen..]) else {
             self.seen = unread.len();
             return None;
         };
         let end = self.seen + at;
-        let next = match (unread[end], unread.get(end + 1)) {
-            (b'\r', Some(b'\n')) => end + 2,
-            // A line feed may follow in the next read.
-            (b'\r', None) if !closed => {
-                self.seen = end;
-                return None;
-            }
-            _ => end + 1,
-        };
-        Some((self.line..end, next))
+        // A line feed may follow in the next read.
+        if end + 1 == unread.len() && unread[end] == b'\r' && !buffer.closed {
+            self.seen = end;
+            return None;
+        }
+        Some((self.line..end, after_line_end(unread, end)))
     }
 
     fn field(&mut self, unread: &[u8], line: Range<usize>) {
-        let bytes = &unread[line.clone()];
-        let colon = memchr::memchr(b':', bytes);
-        let name = &bytes[..colon.unwrap_or(bytes.len())];
-        let mut value = colon.map_or(line.end, |colon| line.start + colon + 1)..line.end;
-        if unread[value.clone()].first() == Some(&b' ') {
-            value.start += 1;
-        }
-        match name {
-            b"data" => {
-                self.data = match std::mem::take(&mut self.data) {
-                    Lines::None => Lines::One(value),
-                    Lines::One(first) => Lines::Many([&unread[first], b"\n", &unread[value]].concat()),
-                    Lines::Many(mut lines) => {
-                        lines.push(b'\n');
-                        lines.extend_from_slice(&unread[value]);
-                        Lines::Many(lines)
-                    }
-                };
-            }
-            b"event" => {
-                self.name = Some(value).filter(|name| !name.is_empty());
-            }
-            // No field of the standard: some gateways write an error this way.
-            b"error" if matches!(self.data, Lines::None) => {
-                self.name = Some(line.start..line.start + name.len());
-                self.data = Lines::One(value);
-            }
-            _ => {}
-        }
-    }
-
-    /// The body is over and no blank line came.
-    fn last(&mut self, unread: &[u8]) -> Found {
-        if self.line < unread.len() {
-            let line = self.line..unread.len();
-            self.any = true;
-            self.field(unread, line);
-        }
-        let any_data = !matches!(self.data, Lines::None);
-        self.take(unread, unread.len(), any_data)
-    }
-
-    fn take(&mut self, unread: &[u8], end: usize, unterminated: bool) -> Found {
-        let data = match std::mem::take(&mut self.data) {
-            Lines::None => Data::None,
-            Lines::One(range) => text_at(unread, range),
-            Lines::Many(lines) => own_text(&lines),
+        let from = line.start;
+        let Some((name, value)) = split(unread, line) else {
+            self.framed = true;
+            return;
         };
-        let name = self.name.take().map_or(Data::None, |range| text_at(unread, range));
-        (self.line, self.seen, self.any) = (0, 0, false);
-        Found { raw: 0..end, name, data, outside: false, unterminated }
+        match name {
+            b"data" => match self.block.data {
+                None => self.block.data = Some(value),
+                Some(_) => self.block.many = true,
+            },
+            b"event" => self.block.name = Some(value).filter(|name| !name.is_empty()),
+            b"id" => {
+                let id = &unread[value];
+                if !id.contains(&0) {
+                    self.id.clear();
+                    self.id.push_str(&String::from_utf8_lossy(id));
+                }
+            }
+            b"retry" => {}
+            // No field of the standard: some gateways write an error this way.
+            b"error" => {
+                if !value.is_empty() {
+                    self.block.error = Some((from..from + name.len(), value));
+                }
+                return;
+            }
+            _ => return,
+        }
+        self.block.fields = true;
+        self.framed = true;
     }
 
-    fn take_outside(&mut self, unread: &[u8], end: usize, unterminated: bool) -> Found {
-        let from = self.outside.take().map_or(0, |(from, _)| from);
-        (self.line, self.seen, self.any) = (0, 0, false);
-        Found { raw: 0..end, name: Data::None, data: text_at(unread, from..end), outside: true, unterminated }
+    /// The body of the response is over and no blank line came.
+    fn last(&mut self, unread: &[u8], own: &mut Vec<u8>) -> Found {
+        let line = &unread[self.line..];
+        let field_begins =
+            !line.is_empty() && [&b"data"[..], b"event", b"id", b"retry"].iter().any(|name| name.starts_with(line));
+        self.field(unread, self.line..unread.len());
+        let unterminated = field_begins || self.block.fields || self.block.error.is_some();
+        self.take(unread, unread.len(), unterminated, own)
+    }
+
+    fn take(&mut self, unread: &[u8], len: usize, unterminated: bool, own: &mut Vec<u8>) -> Found {
+        (self.line, self.seen, self.no_body) = (0, 0, false);
+        let block = std::mem::take(&mut self.block);
+        let mut found = Found { len, unterminated, ..Found::default() };
+        let mut name = block.name;
+        match (block.data, block.error) {
+            (Some(first), _) if block.many => {
+                join(&unread[..len], first, own);
+                found.data = Place::Own;
+            }
+            (Some(data), _) => found.data = Place::At(data),
+            (None, Some((field, error))) => {
+                name = name.or(Some(field));
+                found.data = Place::At(error);
+                found.outside = true;
+            }
+            (None, None) => {}
+        }
+        found.name = name.map_or(Place::Nowhere, Place::At);
+        found
+    }
+
+    fn take_body(&mut self, end: usize, unterminated: bool) -> Found {
+        (self.line, self.seen) = (0, 0);
+        self.block = Block::default();
+        let data = self.body.take().map_or(Place::Nowhere, |body| Place::At(body.json.from()..end));
+        Found { len: end, name: Place::Nowhere, data, outside: true, unterminated }
+    }
+}
+
+/// Where the line after a line end at `end` begins.
+fn after_line_end(bytes: &[u8], end: usize) -> usize {
+    if bytes[end] == b'\r' && bytes.get(end + 1) == Some(&b'\n') { end + 2 } else { end + 1 }
+}
+
+/// The name of a field and the place of its value; `None` for a comment.
+fn split(bytes: &[u8], line: Range<usize>) -> Option<(&[u8], Range<usize>)> {
+    let text = &bytes[line.clone()];
+    match memchr::memchr(b':', text) {
+        Some(0) => None,
+        Some(colon) => {
+            let space = usize::from(text.get(colon + 1) == Some(&b' '));
+            Some((&text[..colon], line.start + colon + 1 + space..line.end))
+        }
+        None => Some((text, line.end..line.end)),
+    }
+}
+
+/// Joins the data lines of a block, of which this is the first, by line feeds.
+fn join(block: &[u8], first: Range<usize>, own: &mut Vec<u8>) {
+    own.clear();
+    own.extend_from_slice(&block[first.clone()]);
+    let mut at = first.end;
+    while at < block.len() {
+        let from = after_line_end(block, at);
+        at = memchr::memchr2(b'\n', b'\r', &block[from..]).map_or(block.len(), |end| from + end);
+        if let Some((b"data", value)) = split(block, from..at) {
+            own.push(b'\n');
+            own.extend_from_slice(&block[value]);
+        }
+    }
+}
+
+/// A JSON object or array between events.
+#[derive(Debug)]
+struct Body {
+    json: JsonEnd,
+    /// How far a second byte was looked for that tells JSON from other text.
+    probe: Option<usize>,
+    line_start: bool,
+}
+
+enum Span {
+    Whole(usize),
+    /// An event begins here.
+    Broken(usize),
+    /// The response ends inside.
+    Rest,
+    /// It needs more bytes.
+    Open,
+    /// It is no JSON.
+    None,
+}
+
+impl Body {
+    fn at(from: usize) -> Self {
+        Self { json: JsonEnd::at(from), probe: Some(from + 1), line_start: false }
+    }
+
+    fn find(&mut self, unread: &[u8], closed: bool) -> Span {
+        if let Some(probe) = &mut self.probe {
+            while unread.get(*probe).is_some_and(u8::is_ascii_whitespace) {
+                *probe += 1;
+            }
+            match (unread[self.json.from()], unread.get(*probe)) {
+                (b'{', Some(b'"' | b'}')) | (b'[', Some(b'{')) => self.probe = None,
+                (_, None) if !closed => return Span::Open,
+                _ => return Span::None,
+            }
+        }
+        loop {
+            if self.line_start {
+                let rest = &unread[self.json.seen()..];
+                let begins = |field: &[u8]| rest.starts_with(field);
+                if begins(b"data:") || begins(b"event:") {
+                    return Span::Broken(self.json.seen());
+                }
+                if !closed && (b"data:".starts_with(rest) || b"event:".starts_with(rest)) {
+                    return Span::Open;
+                }
+                self.line_start = false;
+            }
+            let from = self.json.seen();
+            let line_end = memchr::memchr2(b'\n', b'\r', &unread[from..]).map(|end| from + end + 1);
+            if let Some(end) = self.json.find(&unread[..line_end.unwrap_or(unread.len())]) {
+                return Span::Whole(end);
+            }
+            match line_end {
+                Some(_) => self.line_start = true,
+                None if closed => return Span::Rest,
+                None => return Span::Open,
+            }
+        }
     }
 }
