@@ -304,6 +304,11 @@ impl Decoder {
         self.pop().map(|(chunk, _)| chunk)
     }
 
+    /// Whether no decoded chunk is left.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.out.is_empty()
+    }
+
     /// The format, once it is known.
     pub fn format(&self) -> Option<Format> {
         self.format

@@ -1,9 +1,10 @@
 //! Provider bytes to chunks and back, without I/O.
 //!
-//! Bytes go in with any split, chunks come out; [`Decoder::finish`] tells the end of the body. Nothing here waits, reads a clock or knows
-//! a client. Depend on this crate to read recorded or live model streams without the rest of Streamkeeper.
+//! Bytes go in with any split, chunks come out; [`Decoder::finish`] tells the end of the body. Nothing here waits or knows a client, and
+//! only [`Decoded`], the adapter for streams of bytes, reads a clock. Depend on this crate to read recorded or live model streams without the rest of Streamkeeper.
 #![forbid(unsafe_code)]
 
+mod decoded;
 mod decoder;
 mod detect;
 mod dialect;
@@ -15,6 +16,7 @@ mod json;
 mod output;
 mod passthrough;
 
+pub use decoded::{DecodeError, DecodeExt, Decoded};
 pub use decoder::{Decoder, Limits, Stats};
 pub use error::WireError;
 pub use format::{Format, Framing, UnknownFormat};

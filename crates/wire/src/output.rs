@@ -128,8 +128,19 @@ impl Output {
         self.push(Body::Raw(Box::new(Raw { event: name.map(Text::from), data: data.into() })));
     }
 
+    /// Whether no chunk is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Takes the oldest chunk.
     pub(crate) fn pop(&mut self) -> Option<(Chunk, Leaf)> {
-        self.queue.pop_front()
+        // An empty queue keeps no more room than this, so that open streams are cheap.
+        const KEPT: usize = 32;
+        let chunk = self.queue.pop_front();
+        if chunk.is_none() && self.queue.capacity() > KEPT {
+            self.queue.shrink_to(KEPT);
+        }
+        chunk
     }
 }
