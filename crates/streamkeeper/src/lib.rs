@@ -141,3 +141,13 @@ pub mod prelude {
     #[doc(no_inline)]
     pub use crate::{Plugin, Plugins};
 }
+
+/// The Rust in the pages of `docs` is compiled and run.
+#[cfg(all(doctest, feature = "stream"))]
+mod pages {
+    #[doc = include_str!("../../../docs/authoring.md")]
+    struct Authoring;
+
+    #[doc = include_str!("../../../docs/observer-contract.md")]
+    struct ObserverContract;
+}
