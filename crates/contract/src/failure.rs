@@ -36,6 +36,8 @@ names! {
         EventSink = "event_sink",
         /// Taking a report.
         Collect = "collect",
+        /// Taking an entry of a recording.
+        Record = "record",
     }
 }
 

@@ -79,7 +79,7 @@ impl<'a> ObserverContext<'a> {
     /// Sends an event on its channel at once: before the chunk is handed on, and before the events of an `Emit` verdict. Goes with any
     /// verdict. Without a reader the event is dropped.
     pub fn emit(&mut self, event: SideEvent) {
-        self.outlet.emit(self.observer, self.position.chunk_index, event);
+        self.outlet.emit(self.observer, event);
     }
 }
 

@@ -6,6 +6,7 @@ use streamkeeper_contract::{Body, Chunk, ErrorInfo, Lane, Meta, Offset, Origin, 
 use crate::{
     Stack,
     observed::engine::{Engine, Next},
+    stack::Passed,
 };
 
 /// An item of a client's own stream that observers can look into and change in place.
@@ -97,13 +98,13 @@ pub struct Items<T, S> {
     like: Option<T>,
     /// What waits for the consumer, with the chunks that are delivered by it.
     queue: VecDeque<(T, Chunks)>,
-    parts: Vec<Passed>,
+    parts: Vec<Seen>,
 }
 
-type Chunks = SmallVec<[Chunk; 1]>;
+type Chunks = SmallVec<[Passed; 1]>;
 
 /// What came out of the stack for one part of an item.
-struct Passed {
+struct Seen {
     kind: PartKind,
     /// The part's own chunk as it was, and nothing else.
     is_same: bool,
@@ -148,17 +149,15 @@ impl<T: StreamItem<S>, S: Default> Engine for Items<T, S> {
             };
             let meta = Meta { at, origin, ..Meta::default() };
             let chunks: Chunks = match stack.pass(chunk.with_meta(meta)) {
-                Some(chunk) => SmallVec::from_buf([chunk]),
+                Some(passed) => SmallVec::from_buf([passed]),
                 None => std::iter::from_fn(|| stack.take()).collect(),
             };
-            let is_same = chunks.len() == 1 && chunks.iter().all(|chunk| is_own(chunk, origin));
-            parts.push(Passed { kind, is_same, chunks });
+            let is_same = chunks.len() == 1 && chunks.iter().all(|passed| is_own(&passed.chunk, origin));
+            parts.push(Seen { kind, is_same, chunks });
             origin.part = origin.part.saturating_add(1);
         });
         if parts.iter().all(|part| part.is_same) {
-            for chunk in parts.drain(..).flat_map(|part| part.chunks) {
-                stack.deliver(&chunk);
-            }
+            parts.drain(..).flat_map(|part| part.chunks).for_each(|passed| stack.deliver(&passed));
             return Some(item);
         }
         self.rebuild(item);
@@ -167,7 +166,7 @@ impl<T: StreamItem<S>, S: Default> Engine for Items<T, S> {
 
     fn next(&mut self) -> Option<Next<T>> {
         if let Some((item, chunks)) = self.queue.pop_front() {
-            chunks.iter().for_each(|chunk| self.stack.deliver(chunk));
+            chunks.iter().for_each(|passed| self.stack.deliver(passed));
             return Some(Next::Item(item));
         }
         match self.stack.pop()?.body() {
@@ -202,32 +201,36 @@ impl<T: StreamItem<S>, S: Default> Items<T, S> {
     /// Text goes to the last delta of its lane up to the part for which it came out, so that no lane changes its order. An item that has
     /// a fixed part which was withheld, or that was stopped and says nothing, is left out.
     fn rebuild(&mut self, mut item: T) {
-        let parts = std::mem::take(&mut self.parts);
+        let mut parts = std::mem::take(&mut self.parts);
+        let kinds: Vec<PartKind> = parts.iter().map(|part| part.kind).collect();
         let mut before: Vec<(Made, Chunks)> = Vec::new();
-        let mut placed: Vec<Chunks> = vec![Chunks::new(); parts.len()];
+        let mut placed: Vec<Chunks> = kinds.iter().map(|_| Chunks::new()).collect();
         let mut is_whole = true;
-        for (p, part) in parts.iter().enumerate() {
+        for (p, part) in parts.iter_mut().enumerate() {
             let origin = Origin { frame: self.frame, part: u16::try_from(p).unwrap_or(u16::MAX) };
             let mut is_there = part.kind != PartKind::Fixed;
-            for chunk in &part.chunks {
-                let home = chunk
-                    .lane()
-                    .filter(|_| chunk.is_delta())
-                    .and_then(|lane| parts[..=p].iter().rposition(|earlier| earlier.kind == PartKind::Delta(lane)));
-                match (chunk.body(), home) {
-                    (Body::Delta { .. }, Some(home)) => placed[home].push(chunk.clone()),
-                    (Body::Delta { lane, text }, None) => {
-                        before.push((Made::Text(*lane, text.to_string()), SmallVec::from_buf([chunk.clone()])));
+            for passed in std::mem::take(&mut part.chunks) {
+                let chunk = &passed.chunk;
+                match chunk.body() {
+                    Body::Delta { lane, text } => {
+                        match kinds[..=p].iter().rposition(|kind| *kind == PartKind::Delta(*lane)) {
+                            Some(home) => placed[home].push(passed),
+                            None => {
+                                let made = Made::Text(*lane, text.to_string());
+                                before.push((made, SmallVec::from_buf([passed])));
+                            }
+                        }
                     }
-                    (Body::Snapshot(_), _) if part.kind == PartKind::Snapshot => placed[p].push(chunk.clone()),
-                    (Body::ToolCall(call), _) if !chunk.provenance().is_empty() => {
+                    Body::Snapshot(_) if part.kind == PartKind::Snapshot => placed[p].push(passed),
+                    Body::ToolCall(call) if !chunk.provenance().is_empty() => {
                         // It stands between texts: those before it leave the item.
-                        before.extend(move_out(&parts, &mut placed));
-                        before.push((Made::ToolCall(call.clone()), SmallVec::from_buf([chunk.clone()])));
+                        before.extend(move_out(&kinds, &mut placed));
+                        let made = Made::ToolCall(call.clone());
+                        before.push((made, SmallVec::from_buf([passed])));
                     }
                     _ if is_own(chunk, origin) => {
                         is_there = true;
-                        placed[p].push(chunk.clone());
+                        placed[p].push(passed);
                     }
                     _ => self.stack.refuse(chunk),
                 }
@@ -237,8 +240,8 @@ impl<T: StreamItem<S>, S: Default> Items<T, S> {
         let says_nothing = placed.iter().all(SmallVec::is_empty);
         let is_left_out = !is_whole || (self.stack.is_ended() && says_nothing);
         if is_left_out {
-            before.extend(move_out(&parts, &mut placed));
-            placed.iter().flatten().for_each(|chunk| self.stack.refuse(chunk));
+            before.extend(move_out(&kinds, &mut placed));
+            placed.iter().flatten().for_each(|passed| self.stack.refuse(&passed.chunk));
         }
         for (made, chunks) in before {
             self.synthesise(Some(&item), &made, chunks);
@@ -248,14 +251,14 @@ impl<T: StreamItem<S>, S: Default> Items<T, S> {
         }
         let mut p = 0;
         item.visit(&mut self.state, &mut |part| {
-            let Some((passed, chunks)) = parts.get(p).zip(placed.get(p)) else { return };
+            let Some((seen, chunks)) = parts.get(p).zip(placed.get(p)) else { return };
             p += 1;
-            if passed.is_same && chunks.len() == 1 {
+            if seen.is_same && chunks.len() == 1 {
                 return;
             }
             if let Part::Delta(_, text) | Part::Snapshot(_, text) = part {
                 text.clear();
-                chunks.iter().filter_map(Chunk::text).for_each(|piece| text.push_str(piece));
+                chunks.iter().filter_map(|passed| passed.chunk.text()).for_each(|piece| text.push_str(piece));
             }
         });
         self.queue.push_back((item, placed.into_iter().flatten().collect()));
@@ -263,16 +266,16 @@ impl<T: StreamItem<S>, S: Default> Items<T, S> {
 
     /// What the end of the source released.
     fn synthesise_rest(&mut self) {
-        while let Some(chunk) = self.stack.take() {
-            let made = match chunk.body() {
+        while let Some(passed) = self.stack.take() {
+            let made = match passed.chunk.body() {
                 Body::Delta { lane, text } => Made::Text(*lane, text.to_string()),
                 Body::ToolCall(call) => Made::ToolCall(call.clone()),
                 _ => {
-                    self.stack.refuse(&chunk);
+                    self.stack.refuse(&passed.chunk);
                     continue;
                 }
             };
-            self.synthesise(None, &made, SmallVec::from_buf([chunk]));
+            self.synthesise(None, &made, SmallVec::from_buf([passed]));
         }
     }
 
@@ -284,19 +287,20 @@ impl<T: StreamItem<S>, S: Default> Items<T, S> {
         };
         match item {
             Some(item) => self.queue.push_back((item, chunks)),
-            None => chunks.iter().for_each(|chunk| self.stack.refuse(chunk)),
+            None => chunks.iter().for_each(|passed| self.stack.refuse(&passed.chunk)),
         }
     }
 }
 
 /// Takes the texts out of the places they had in an item, in order.
-fn move_out(parts: &[Passed], placed: &mut [Chunks]) -> Vec<(Made, Chunks)> {
+fn move_out(kinds: &[PartKind], placed: &mut [Chunks]) -> Vec<(Made, Chunks)> {
     let mut moved = Vec::new();
-    for (part, chunks) in parts.iter().zip(placed) {
-        let PartKind::Delta(lane) = part.kind else { continue };
+    for (kind, chunks) in kinds.iter().zip(placed) {
+        let PartKind::Delta(lane) = *kind else { continue };
         let chunks = std::mem::take(chunks);
         if !chunks.is_empty() {
-            moved.push((Made::Text(lane, chunks.iter().filter_map(Chunk::text).collect()), chunks));
+            let text = chunks.iter().filter_map(|passed| passed.chunk.text()).collect();
+            moved.push((Made::Text(lane, text), chunks));
         }
     }
     moved
@@ -311,7 +315,7 @@ impl<T, S> Drop for Items<T, S> {
     fn drop(&mut self) {
         // What waits was not delivered.
         for (_, chunks) in self.queue.drain(..).rev() {
-            chunks.into_iter().rev().for_each(|chunk| self.stack.give_back(chunk));
+            chunks.into_iter().rev().for_each(|passed| self.stack.give_back(passed));
         }
     }
 }

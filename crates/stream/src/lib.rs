@@ -44,6 +44,7 @@ mod item;
 mod limits;
 mod observed;
 mod observer;
+mod recording;
 mod registration;
 mod stack;
 
@@ -56,5 +57,10 @@ pub use item::{Part, StreamItem};
 pub use limits::Limits;
 pub use observed::{Observable, ObserveExt, Observed, ObservedError, Quiet};
 pub use observer::{StreamObserver, StreamWatcher};
+pub use recording::{
+    Action, Difference, Entry, Explanation, Finding, Header, NotRaw, RawRecording, RecordedObserver, Recorder,
+    Recording, RecordingError, Replay, Replayed, Rule, SourceEnd, Step, Summary, Tape, Track, VerdictEntry, View,
+    explain,
+};
 pub use registration::{Observers, OnFailure, RegisterError, Registration, Role, When};
 pub use stack::{Stack, StackBuilder};

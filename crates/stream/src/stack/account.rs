@@ -1,6 +1,6 @@
 use streamkeeper_contract::{Body, Channel, Chunk, ErrorInfo, FinishReason, Lane, Outcome, Text, Usage};
 
-use crate::LaneText;
+use super::lanes::Lanes;
 
 /// What the provider says of tokens and ends, read as it enters, whether or not it is delivered; and what went where.
 #[derive(Default)]
@@ -72,79 +72,6 @@ fn note_finish(finishes: &mut Vec<(u16, FinishReason)>, choice: u16, reason: &Fi
 
 fn first(finishes: &[(u16, FinishReason)]) -> Option<&FinishReason> {
     finishes.iter().min_by_key(|(choice, _)| *choice).map(|(_, reason)| reason)
-}
-
-/// The lanes of an invocation, in order of appearance.
-#[derive(Default)]
-pub(super) struct Lanes {
-    list: Vec<LaneState>,
-    /// Where the last delta was: the next one is most often there.
-    last: usize,
-    limit: usize,
-}
-
-pub(super) struct LaneState {
-    pub(super) lane: Lane,
-    pub(super) entered: u64,
-    pub(super) delivered: u64,
-    pub(super) withheld: u64,
-    /// What was delivered differs from what entered.
-    pub(super) changed: bool,
-}
-
-impl Lanes {
-    pub(super) fn with_limit(limit: usize) -> Self {
-        Self { limit, ..Self::default() }
-    }
-
-    /// The lane, if it is counted. Opened by the first chunk that speaks of it.
-    #[inline]
-    pub(super) fn open(&mut self, lane: Lane) -> Option<&mut LaneState> {
-        if self.list.get(self.last).is_none_or(|state| state.lane != lane) {
-            self.last = match self.list.iter().position(|state| state.lane == lane) {
-                Some(at) => at,
-                None if self.list.len() < self.limit => {
-                    self.list.push(LaneState { lane, entered: 0, delivered: 0, withheld: 0, changed: false });
-                    self.list.len() - 1
-                }
-                None => return None,
-            };
-        }
-        self.list.get_mut(self.last)
-    }
-
-    /// The choices that said anything.
-    fn choices(&self) -> impl Iterator<Item = u16> {
-        self.list.iter().map(|state| state.lane.choice)
-    }
-
-    /// Whether text of this part was changed.
-    pub(super) fn is_changed(&self, choice: u16, part: u16) -> bool {
-        self.list.iter().any(|state| state.changed && state.lane.choice == choice && state.lane.part == part)
-    }
-
-    pub(super) fn withheld(&self) -> u64 {
-        self.list.iter().map(|state| state.withheld).sum()
-    }
-
-    pub(super) fn texts(&self) -> Vec<LaneText> {
-        let text = |state: &LaneState| LaneText {
-            lane: state.lane,
-            entered_len: state.entered,
-            delivered_len: state.delivered,
-        };
-        self.list.iter().map(text).collect()
-    }
-}
-
-impl LaneState {
-    /// Counts a chunk's text into one of the counters. A snapshot repeats: only what goes beyond the text so far is new.
-    pub(super) fn add(counter: &mut u64, chunk: &Chunk) {
-        match chunk.body() {
-            Body::Snapshot(snapshot) => *counter = (*counter).max(snapshot.text.len() as u64),
-            _ => *counter += text_len(chunk),
-        }
-    }
 }
 
 /// Bytes of text that a chunk adds to its lane.

@@ -5,16 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use streamkeeper_contract::{EndToken, FailureSink, Hook};
+use streamkeeper_contract::{EndToken, FailureSink, Hook, Id};
 
 use super::{
     Outlet, Stack,
-    account::{Account, Lanes},
+    account::Account,
     hold::{Slot, State},
+    lanes::Lanes,
     outlet::Fault,
 };
 use crate::{
-    EventSink, Interest, Limits, ObserverFactoryContext, Observers, Registration, TracingSink,
+    EventSink, Header, Interest, Limits, ObserverFactoryContext, Observers, RecordedObserver, Recorder, Registration,
+    Role, TracingSink,
     context::{Call, Position},
 };
 
@@ -37,6 +39,7 @@ pub struct StackBuilder<'a> {
     events: Option<Arc<dyn EventSink>>,
     failures: Option<Arc<dyn FailureSink>>,
     limits: Limits,
+    recorder: Option<Recorder>,
 }
 
 impl<'a> StackBuilder<'a> {
@@ -47,6 +50,7 @@ impl<'a> StackBuilder<'a> {
             events: observers.events.clone(),
             failures: observers.failures.clone(),
             limits: observers.limits,
+            recorder: None,
         }
     }
 
@@ -68,25 +72,42 @@ impl<'a> StackBuilder<'a> {
         self
     }
 
+    /// Records the invocation.
+    pub fn recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// No event leaves the stack, and failures go to this sink.
+    pub(crate) fn sealed(mut self, failures: Arc<dyn FailureSink>) -> Self {
+        self.events = None;
+        self.failures = Some(failures);
+        self
+    }
+
     /// Calls the factories and makes the stack.
     pub fn build(self) -> Stack {
-        let Self { observers, ctx, events, failures, limits } = self;
+        let Self { observers, ctx, events, failures, limits, recorder } = self;
         let matching = || observers.matching(&ctx.call_class);
-        let outlet = Outlet { events, failures: failures.unwrap_or_else(|| Arc::new(TracingSink::new())) };
-        let call = Call {
-            class: ctx.call_class.clone(),
-            ordinal: ctx.ordinal,
-            observers: matching().map(|registration| registration.id.clone()).collect(),
+        let ids: Arc<[Id]> = matching().map(|registration| registration.id.clone()).collect();
+        let call = Call { class: ctx.call_class.clone(), ordinal: ctx.ordinal, observers: ids.clone() };
+        let mut outlet = Outlet {
+            observers: ids,
+            events,
+            failures: failures.unwrap_or_else(|| Arc::new(TracingSink::new())),
+            recorder,
+            chunk_index: 0,
         };
+        outlet.header(|recorder| Header::new(recorder.view(), ctx, recorded_observers(observers, ctx)));
         let mut stack = Stack {
             slots: Vec::with_capacity(call.observers.len()),
+            lanes: Lanes::new(limits.lanes, call.observers.len(), limits.edit_bytes),
             call,
             limits,
             out: VecDeque::with_capacity(4),
             todo: Vec::new(),
             position: Position::default(),
             account: Account::default(),
-            lanes: Lanes::with_limit(limits.lanes),
             held: 0,
             pieces_left: 0,
             derived: 0,
@@ -94,6 +115,7 @@ impl<'a> StackBuilder<'a> {
             outcome: None,
             is_closed: false,
             is_text_only: false,
+            is_tracking: matching().any(|registration| registration.role != Role::Watcher),
             outlet,
         };
         for registration in matching() {
@@ -103,10 +125,21 @@ impl<'a> StackBuilder<'a> {
     }
 }
 
+/// The observers that a stack of this call has, for its recording.
+pub(crate) fn recorded_observers(observers: &Observers, ctx: &ObserverFactoryContext) -> Vec<RecordedObserver> {
+    let recorded = |registration: &Registration| RecordedObserver {
+        id: registration.id.clone(),
+        version: registration.version.clone(),
+        role: registration.role.as_str().into(),
+    };
+    observers.matching(&ctx.call_class).map(recorded).collect()
+}
+
 impl Stack {
     fn add(&mut self, registration: &Registration, ctx: &ObserverFactoryContext) {
         let mut slot = Slot {
             id: registration.id.clone(),
+            role: registration.role,
             interest: Interest::ALL,
             on_failure: registration.on_failure.clone(),
             observer: None,

@@ -3,18 +3,18 @@
 use streamkeeper_contract::{Body, Chunk, ErrorInfo, Hook, Lane, Outcome, codes};
 
 use super::{
-    Item, Stack,
+    Item, Stack, account,
     hold::{Mask, State},
     outlet::Fault,
+    verdict::Deed,
 };
-use crate::OnFailure;
+use crate::{Action, OnFailure, Rule};
 
 impl Stack {
     /// An observer failed while it was asked about a chunk. Returns what the next observer sees in the chunk's place.
     pub(super) fn failed_on_chunk(&mut self, i: usize, fault: Fault, chunk: Chunk, joined: bool) -> Option<Chunk> {
-        // Masking happens on the way through the observer's own position; it holds nothing any more, so it is not asked twice.
         if !joined {
-            self.todo.push((Item::Chunk(chunk), i));
+            self.todo.push((Item::Again(chunk), i));
         }
         self.failed(i, Hook::OnChunk, fault);
         None
@@ -27,7 +27,7 @@ impl Stack {
         let holds = std::mem::take(&mut self.slots[i].holds);
         for hold in holds.into_iter().rev() {
             self.held -= hold.text.len();
-            self.todo.push((Item::Chunk(hold.into_chunk(i)), i));
+            self.todo.push((Item::Again(hold.into_chunk(i)), i));
         }
     }
 
@@ -60,8 +60,6 @@ impl Stack {
         if !is_swallowed && !slot.interest.covers(&chunk) {
             return Some(chunk);
         }
-        let mut meta = chunk.meta().clone();
-        meta.provenance.add(i);
         let replaced = match chunk.body() {
             _ if is_swallowed => None,
             Body::Delta { lane, .. } => mask.replace(*lane, limit, &chunk),
@@ -90,7 +88,14 @@ impl Stack {
             | Body::Unknown(_) => None,
             _ => return Some(chunk),
         };
+        if let Some(lane) = account::text_lane(&chunk) {
+            self.lanes.part(i, lane);
+        }
         self.withhold(&chunk);
+        let action = if replaced.is_some() { Action::Placeholder } else { Action::Withhold };
+        self.log(Some(i), Hook::OnChunk, lane, Some(Deed::of_stack(action, Rule::OnFailure)));
+        let mut meta = chunk.meta().clone();
+        meta.provenance.add(i);
         replaced.map(|chunk| chunk.with_meta(meta))
     }
 }

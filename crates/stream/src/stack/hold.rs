@@ -1,10 +1,11 @@
 use streamkeeper_contract::{Chunk, Id, Lane, Meta, Text};
 
-use crate::{Interest, OnFailure, StreamObserver};
+use crate::{Interest, OnFailure, Role, StreamObserver};
 
 /// One observer of an invocation, with what it holds.
 pub(super) struct Slot {
     pub(super) id: Id,
+    pub(super) role: Role,
     pub(super) interest: Interest,
     pub(super) on_failure: OnFailure,
     /// `None` if its factory failed.

@@ -3,8 +3,11 @@
 mod account;
 mod build;
 mod failure;
+mod fingerprint;
 mod hold;
+mod lanes;
 mod outlet;
+mod snapshot;
 mod verdict;
 
 use std::{
@@ -15,17 +18,19 @@ use std::{
 };
 
 use smallvec::SmallVec;
-use streamkeeper_contract::{Body, Chunk, EndToken, ErrorInfo, Hook, Id, Lane, Outcome, Text, Verdict};
+use streamkeeper_contract::{Body, Chunk, EndToken, ErrorInfo, Hook, Id, Outcome, Text, Verdict};
 
 pub use self::build::StackBuilder;
-pub(crate) use self::outlet::Outlet;
 use self::{
-    account::{Account, LaneState, Lanes},
+    account::Account,
     hold::{Slot, State},
+    lanes::{LaneState, Lanes},
     outlet::{Fault, discard},
+    verdict::Deed,
 };
+pub(crate) use self::{build::recorded_observers, outlet::Outlet};
 use crate::{
-    InvocationResult, Limits, ObserverContext,
+    Action, InvocationResult, Limits, ObserverContext, Rule, SourceEnd,
     context::{Call, Position},
 };
 
@@ -44,7 +49,7 @@ pub struct Stack {
     slots: Vec<Slot>,
     call: Call,
     limits: Limits,
-    out: VecDeque<Chunk>,
+    out: VecDeque<Passed>,
     /// What is on its way, the next on top: a chunk or the end, and the position of the observer that it meets next.
     todo: Vec<(Item, usize)>,
     position: Position,
@@ -60,11 +65,21 @@ pub struct Stack {
     outcome: Option<Arc<Outcome>>,
     is_closed: bool,
     is_text_only: bool,
+    /// Somebody may change text, so that snapshots have to be compared.
+    is_tracking: bool,
     outlet: Outlet,
+}
+
+/// A chunk that has passed all observers, and which entering chunk made it pass.
+pub(crate) struct Passed {
+    pub(crate) index: u64,
+    pub(crate) chunk: Chunk,
 }
 
 enum Item {
     Chunk(Chunk),
+    /// A chunk that has come to this position before: the observer has failed over it.
+    Again(Chunk),
     /// The end of the source: a barrier for everything.
     End,
 }
@@ -75,8 +90,8 @@ type Answer = (Result<Verdict, Fault>, bool);
 impl Stack {
     /// Takes a chunk from the source and takes it through the observers. Does nothing once the outcome is decided.
     pub fn push(&mut self, chunk: Chunk) {
-        if let Some(chunk) = self.pass(chunk) {
-            self.out.push_back(chunk);
+        if let Some(passed) = self.pass(chunk) {
+            self.out.push_back(passed);
         }
     }
 
@@ -85,33 +100,38 @@ impl Stack {
     /// That is then a delivery, as if it had been popped. `None` says nothing about the chunk: go on with [`pop`](Stack::pop).
     #[inline]
     pub fn transit(&mut self, chunk: Chunk) -> Option<Chunk> {
-        let chunk = self.pass(chunk)?;
-        self.deliver(&chunk);
-        Some(chunk)
+        let passed = self.pass(chunk)?;
+        self.deliver(&passed);
+        Some(passed.chunk)
     }
 
     /// [`transit`](Stack::transit) without the delivery.
     #[inline]
-    pub(crate) fn pass(&mut self, chunk: Chunk) -> Option<Chunk> {
+    pub(crate) fn pass(&mut self, chunk: Chunk) -> Option<Passed> {
         if self.is_ended() {
             return None;
         }
         self.position.chunk_index = self.account.chunks_in;
         self.position.at = chunk.offset();
         self.account.chunks_in += 1;
+        if self.outlet.is_recording() {
+            self.outlet.chunk_index = self.position.chunk_index;
+            self.outlet.input(&chunk);
+        }
         let Body::Delta { lane, text } = chunk.body() else {
             self.push_rare(chunk);
             return None;
         };
-        let lane = *lane;
-        let len = text.len() as u64;
-        if let Some(state) = self.lanes.open(lane) {
-            state.entered += len;
+        if let Some(state) = self.lanes.open(*lane) {
+            state.entered += text.len() as u64;
+            if self.is_tracking {
+                state.enter(text);
+            }
         }
         match self.ask_quiet(&chunk, 0) {
             (i, None) if i == self.slots.len() && self.out.is_empty() => {
                 self.count(&chunk);
-                Some(chunk)
+                Some(Passed { index: self.position.chunk_index, chunk })
             }
             (i, asked) => {
                 self.go_on(chunk, i, asked);
@@ -123,6 +143,7 @@ impl Stack {
     /// The source is at its end: settles what is held and ends the invocation. The outcome is `Failed` if the provider reported an error
     /// inside the stream; else `Finished` if every choice that said anything has a finish; else `Truncated`.
     pub fn finish(&mut self) {
+        self.note_source_end(|| SourceEnd::Finished);
         self.settle_all();
         let outcome = self.account.outcome(&self.lanes);
         self.end(outcome);
@@ -133,6 +154,7 @@ impl Stack {
     /// Returns whether this error is the outcome. An observer may have ended the invocation first, or the provider may have reported an
     /// error inside the stream.
     pub fn fail(&mut self, error: ErrorInfo) -> bool {
+        self.note_source_end(|| SourceEnd::Failed(error.clone()));
         self.settle_all();
         if self.is_ended() {
             return false;
@@ -145,39 +167,42 @@ impl Stack {
 
     /// The caller gives up: what is held is withheld, and the invocation ends as `Aborted`. Does nothing once the outcome is decided.
     pub fn abort(&mut self, reason: Option<Text>) {
-        self.end(Outcome::Aborted { reason, cancel_requested: false });
+        self.end_with(Outcome::Aborted { reason, cancel_requested: false });
     }
 
     /// Ends the invocation with an outcome that an engine has decided, for example a cancel request or an interrupt. Like
     /// [`abort`](Stack::abort), what is held is withheld.
     pub fn end_with(&mut self, outcome: Outcome) {
+        self.note_source_end(|| SourceEnd::Ended(outcome.clone()));
         self.end(outcome);
     }
 
     /// Takes the next chunk for the consumer. The last one is the `end`; with it the invocation is over.
     pub fn pop(&mut self) -> Option<Chunk> {
-        let chunk = self.out.pop_front()?;
-        self.deliver(&chunk);
+        let passed = self.out.pop_front()?;
+        self.deliver(&passed);
         if self.out.is_empty() && self.is_ended() {
             self.close();
         }
-        Some(chunk)
+        Some(passed.chunk)
     }
 
     /// Takes the next chunk that is not the `end`, without delivering it: that is said by [`deliver`](Stack::deliver).
-    pub(crate) fn take(&mut self) -> Option<Chunk> {
-        self.out.pop_front_if(|chunk| !matches!(chunk.body(), Body::End(_)))
+    pub(crate) fn take(&mut self) -> Option<Passed> {
+        self.out.pop_front_if(|passed| !matches!(passed.chunk.body(), Body::End(_)))
     }
 
     /// The consumer takes a chunk. The one place where deliveries are known.
     #[inline]
-    pub(crate) fn deliver(&mut self, chunk: &Chunk) {
-        let _ = chunk;
+    pub(crate) fn deliver(&mut self, passed: &Passed) {
+        if self.outlet.is_recording() {
+            self.outlet.output(passed.index, &passed.chunk);
+        }
     }
 
     /// Puts a chunk back that was taken and is not delivered.
-    pub(crate) fn give_back(&mut self, chunk: Chunk) {
-        self.out.push_front(chunk);
+    pub(crate) fn give_back(&mut self, passed: Passed) {
+        self.out.push_front(passed);
     }
 
     /// Withholds a chunk that was taken and that the consumer's type cannot say.
@@ -232,6 +257,12 @@ impl Stack {
         self.account.enter(&chunk);
         if let Some(state) = account::text_lane(&chunk).and_then(|lane| self.lanes.open(lane)) {
             LaneState::add(&mut state.entered, &chunk);
+            if let Body::Snapshot(snapshot) = chunk.body()
+                && self.is_tracking
+                && state.enter_whole(&snapshot.text)
+            {
+                self.account.differing_snapshots += 1;
+            }
         }
         if let Body::End(end) = chunk.body() {
             // A stream that is observed already: its end is ours.
@@ -242,9 +273,20 @@ impl Stack {
         self.start(Item::Chunk(chunk), 0);
     }
 
+    fn note_source_end(&mut self, end: impl FnOnce() -> SourceEnd) {
+        if !self.is_ended() && self.outlet.is_recording() {
+            self.outlet.source_end(end());
+        }
+    }
+
+    fn move_to_end(&mut self) {
+        self.position.chunk_index = self.account.chunks_in;
+        self.outlet.chunk_index = self.account.chunks_in;
+    }
+
     fn settle_all(&mut self) {
         if !self.is_ended() {
-            self.position.chunk_index = self.account.chunks_in;
+            self.move_to_end();
             self.start(Item::End, 0);
         }
     }
@@ -276,13 +318,13 @@ impl Stack {
     fn run(&mut self) {
         while let Some((item, i)) = self.todo.pop() {
             if self.is_ended() {
-                if let Item::Chunk(chunk) = item {
+                if let Item::Chunk(chunk) | Item::Again(chunk) = item {
                     self.withhold(&chunk);
                 }
                 continue;
             }
             if i == self.slots.len() {
-                if let Item::Chunk(chunk) = item {
+                if let Item::Chunk(chunk) | Item::Again(chunk) = item {
                     self.enqueue(chunk);
                 }
                 continue;
@@ -293,13 +335,17 @@ impl Stack {
                 self.settle(i, at);
                 continue;
             }
-            match item {
-                Item::Chunk(chunk) => {
-                    if let Some(chunk) = self.ask(i, chunk) {
-                        self.todo.push((Item::Chunk(chunk), i + 1));
-                    }
+            let passed = match item {
+                Item::End => {
+                    self.todo.push((Item::End, i + 1));
+                    continue;
                 }
-                Item::End => self.todo.push((Item::End, i + 1)),
+                Item::Chunk(chunk) => self.meet(i, chunk),
+                // Only an observer that has failed is met again: it is masked or passed by.
+                Item::Again(chunk) => self.mask(i, chunk),
+            };
+            if let Some(chunk) = passed {
+                self.todo.push((Item::Chunk(chunk), i + 1));
             }
         }
     }
@@ -308,7 +354,7 @@ impl Stack {
     fn barrier_at(&self, item: &Item, i: usize) -> Option<usize> {
         let holds = &self.slots[i].holds;
         match item {
-            Item::Chunk(chunk) => holds.iter().position(|hold| chunk.is_barrier_for(hold.lane)),
+            Item::Chunk(chunk) | Item::Again(chunk) => holds.iter().position(|hold| chunk.is_barrier_for(hold.lane)),
             Item::End if holds.is_empty() => None,
             Item::End => Some(0),
         }
@@ -335,8 +381,12 @@ impl Stack {
             outlet: &mut self.outlet,
         };
         let slots = &mut self.slots;
+        let mut state = chunk.lane().and_then(|lane| self.lanes.open(lane)).filter(|state| state.is_apart());
         let asked = catch_unwind(AssertUnwindSafe(|| {
             while let Some(slot) = slots.get_mut(i).filter(|slot| slot.is_quiet()) {
+                if let Some(seen) = state.as_mut().and_then(|state| state.seen_by(i)) {
+                    seen.append(ctx.pending());
+                }
                 if slot.interest.contains(kind)
                     && let Some(observer) = &mut slot.observer
                 {
@@ -356,14 +406,22 @@ impl Stack {
         }
     }
 
-    /// The long way, for one observer that has nothing to settle: asks it, or masks the chunk if it has failed.
+    /// The long way, for one observer that has nothing to settle: shows it the chunk, or does in its place what has to be done.
+    fn meet(&mut self, i: usize, chunk: Chunk) -> Option<Chunk> {
+        match chunk.body() {
+            Body::Delta { lane, text } => self.lanes.arrive(i, *lane, text),
+            Body::Snapshot(_) if self.is_tracking => return self.meet_snapshot(i, chunk),
+            _ => {}
+        }
+        match self.slots[i].state {
+            State::Active if self.slots[i].interest.covers(&chunk) => self.ask(i, chunk),
+            State::Active | State::Off => Some(chunk),
+            State::Masking(_) => self.mask(i, chunk),
+        }
+    }
+
     fn ask(&mut self, i: usize, chunk: Chunk) -> Option<Chunk> {
         let slot = &mut self.slots[i];
-        match slot.state {
-            State::Active if slot.interest.covers(&chunk) => {}
-            State::Active | State::Off => return Some(chunk),
-            State::Masking(_) => return self.mask(i, chunk),
-        }
         let mut held = 0;
         let mut joined = false;
         let mut pending = chunk.text().unwrap_or_default();
@@ -397,11 +455,13 @@ impl Stack {
             && self.lanes.is_changed(opaque.lane.choice, opaque.lane.part)
         {
             self.account.opaque_withheld += 1;
+            let deed = Deed::of_stack(Action::Withhold, Rule::ChangedPart);
+            self.log(None, Hook::OnChunk, Some(opaque.lane), Some(deed));
             return;
         }
         self.count(&chunk);
         self.account.deliver(&chunk);
-        self.out.push_back(chunk);
+        self.out.push_back(Passed { index: self.position.chunk_index, chunk });
     }
 
     /// Counts a chunk as delivered; [`close`](Stack::close) takes back what was never popped.
@@ -423,29 +483,21 @@ impl Stack {
     }
 
     fn withhold(&mut self, chunk: &Chunk) {
+        let Some(text) = chunk.text() else { return };
         match account::text_lane(chunk).and_then(|lane| self.lanes.open(lane)) {
             Some(state) => {
                 state.changed = true;
                 match chunk.body() {
-                    Body::Snapshot(snapshot) => {
-                        let rest = (snapshot.text.len() as u64).saturating_sub(state.delivered);
+                    Body::Snapshot(_) => {
+                        let rest = (text.len() as u64).saturating_sub(state.delivered);
                         state.withheld = state.withheld.max(rest);
                     }
-                    _ => state.withheld += account::text_len(chunk),
+                    _ => state.withheld += text.len() as u64,
                 }
             }
-            None => self.account.withheld_elsewhere += chunk.text().unwrap_or_default().len() as u64,
+            None => self.account.withheld_elsewhere += text.len() as u64,
         }
-    }
-
-    fn withhold_text(&mut self, lane: Lane, len: usize) {
-        match self.lanes.open(lane) {
-            Some(state) => {
-                state.changed = true;
-                state.withheld += len as u64;
-            }
-            None => self.account.withheld_elsewhere += len as u64,
-        }
+        self.outlet.withheld(chunk.lane(), text);
     }
 
     /// Decides the outcome, if nobody has. The one place that makes a terminal.
@@ -455,13 +507,13 @@ impl Stack {
         let outcome = Arc::new(outcome);
         self.outcome = Some(outcome.clone());
         self.account.chunks_out += 1;
-        self.out.push_back(Chunk::end(token, outcome));
+        self.out.push_back(Passed { index: self.position.chunk_index, chunk: Chunk::end(token, outcome) });
     }
 
     fn withhold_holds(&mut self) {
         for i in 0..self.slots.len() {
             for hold in std::mem::take(&mut self.slots[i].holds) {
-                self.withhold_text(hold.lane, hold.text.len());
+                self.withhold(&hold.into_chunk(i));
             }
         }
         self.held = 0;
@@ -474,7 +526,7 @@ impl Stack {
         }
         self.withhold_holds();
         let result = self.result();
-        self.position.chunk_index = self.account.chunks_in;
+        self.move_to_end();
         for i in 0..self.slots.len() {
             let slot = &mut self.slots[i];
             let Some(mut observer) = slot.observer.take() else { continue };
@@ -495,6 +547,7 @@ impl Stack {
             }
             discard(observer);
         }
+        self.outlet.outcome(&result);
     }
 
     fn result(&mut self) -> InvocationResult {
@@ -502,7 +555,7 @@ impl Stack {
         let mut texts = self.lanes.texts();
         let mut delivered = self.position.delivered;
         let mut waiting = 0;
-        for chunk in &self.out {
+        for Passed { chunk, .. } in &self.out {
             let Some(lane) = account::text_lane(chunk) else { continue };
             let len = account::text_len(chunk);
             waiting += len;
@@ -538,6 +591,9 @@ impl Drop for Stack {
         // A finish that the consumer never took did not happen.
         if !self.is_closed && self.outcome.as_ref().is_some_and(|outcome| outcome.is_finished()) {
             self.outcome = None;
+        }
+        if !self.is_closed {
+            self.outlet.source_end(SourceEnd::Dropped);
         }
         self.close();
     }

@@ -1,17 +1,24 @@
 use std::{
     any::Any,
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
-use streamkeeper_contract::{FailureDetail, FailureKind, FailureReport, FailureSink, Hook, Id, SideEvent};
+use streamkeeper_contract::{
+    Chunk, FailureDetail, FailureKind, FailureReport, FailureSink, Hook, Id, Lane, Outcome, SideEvent, Text, id,
+};
 
-use crate::EventSink;
+use crate::{Entry, EventSink, Header, InvocationResult, Recorder, SourceEnd, Summary, VerdictEntry};
 
-/// All that leaves a stack sideways: events and failures.
+/// All that leaves a stack sideways: events, failures, and what is recorded.
 pub(crate) struct Outlet {
+    pub(super) observers: Arc<[Id]>,
     pub(super) events: Option<Arc<dyn EventSink>>,
     pub(super) failures: Arc<dyn FailureSink>,
+    pub(super) recorder: Option<Recorder>,
+    /// Which chunk entered last.
+    pub(super) chunk_index: u64,
 }
 
 /// Why an observer has failed.
@@ -24,6 +31,8 @@ pub(super) enum Fault {
     Overflow(&'static str),
     /// What could not be done.
     NotRun(&'static str),
+    /// An error was returned.
+    Error(io::Error),
 }
 
 impl Fault {
@@ -33,14 +42,18 @@ impl Fault {
             Self::Contract(_) => FailureKind::Contract,
             Self::Overflow(_) => FailureKind::Overflow,
             Self::NotRun(_) => FailureKind::NotRun,
+            Self::Error(_) => FailureKind::Error,
         }
     }
 }
 
 impl Outlet {
     /// Hands an event to the sink. A sink that panics is let go of: neither the observer nor the stream is to blame.
-    pub(crate) fn emit(&mut self, observer: usize, chunk_index: u64, event: SideEvent) {
-        let _ = (observer, chunk_index);
+    pub(crate) fn emit(&mut self, observer: usize, event: SideEvent) {
+        if self.is_recording() {
+            let observer = self.observers.get(observer).cloned();
+            self.record(Entry::Event { index: self.chunk_index, observer, event: event.clone() });
+        }
         let Some(sink) = &self.events else { return };
         let channel = event.channel.clone();
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| sink.emit(event))) {
@@ -49,7 +62,7 @@ impl Outlet {
         }
     }
 
-    /// Reports a failure, once for each call of this.
+    /// Reports a failure.
     pub(super) fn failed(&mut self, component: &Id, hook: Hook, fault: Fault) {
         let report = FailureReport { component: component.clone(), hook, kind: fault.kind() };
         let failures = &self.failures;
@@ -58,6 +71,7 @@ impl Outlet {
             if failures.wants_detail() {
                 let detail = match &fault {
                     Fault::Panic(payload) => FailureDetail::Panic(panic_message(payload.as_ref())),
+                    Fault::Error(error) => FailureDetail::Error(error),
                     Fault::Contract(rule) | Fault::Overflow(rule) | Fault::NotRun(rule) => FailureDetail::Rule(rule),
                 };
                 failures.detail(&report, &detail);
@@ -66,9 +80,92 @@ impl Outlet {
         if let Err(payload) = reported {
             discard(payload);
         }
-        if let Fault::Panic(payload) = fault {
-            discard(payload);
+        discard(fault);
+        if self.is_recording() {
+            self.record(Entry::Failure { index: self.chunk_index, failure: report });
         }
+    }
+
+    #[inline]
+    pub(super) fn is_recording(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    fn is_raw(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Recorder::is_raw)
+    }
+
+    pub(super) fn header(&mut self, header: impl FnOnce(&Recorder) -> Header) {
+        if let Some(recorder) = &mut self.recorder {
+            let header = header(recorder);
+            let written = recorder.header(header);
+            self.check(written);
+        }
+    }
+
+    #[cold]
+    pub(super) fn input(&mut self, chunk: &Chunk) {
+        if self.is_raw() {
+            self.record(Entry::Input { index: self.chunk_index, chunk: chunk.clone() });
+        }
+    }
+
+    pub(super) fn source_end(&mut self, end: SourceEnd) {
+        if self.is_raw() {
+            self.record(Entry::SourceEnd { end });
+        }
+    }
+
+    pub(super) fn verdict(&mut self, mut entry: VerdictEntry) {
+        if !self.is_raw() {
+            entry.verdict = None;
+        }
+        self.record(Entry::Verdict(Box::new(entry)));
+    }
+
+    pub(super) fn withheld(&mut self, lane: Option<Lane>, text: &str) {
+        if self.is_recording() {
+            let shown = self.is_raw().then(|| Text::from(text));
+            self.record(Entry::Withheld { index: self.chunk_index, lane, len: text.len() as u64, text: shown });
+        }
+    }
+
+    #[cold]
+    pub(super) fn output(&mut self, index: u64, chunk: &Chunk) {
+        self.record(Entry::Output { index, chunk: chunk.clone() });
+    }
+
+    pub(super) fn outcome(&mut self, result: &InvocationResult) {
+        if self.is_recording() {
+            let summary = Summary {
+                chunks_in: result.chunks_in,
+                chunks_out: result.chunks_out,
+                delivered_len: result.delivered_len,
+                withheld_len: result.withheld_len,
+                duration: u64::try_from(result.duration.as_micros()).unwrap_or(u64::MAX),
+            };
+            self.record(Entry::Outcome { outcome: Outcome::clone(&result.outcome), summary });
+        }
+    }
+
+    fn record(&mut self, entry: Entry) {
+        if let Some(recorder) = &mut self.recorder {
+            let written = recorder.entry(entry);
+            self.check(written);
+        }
+    }
+
+    /// A recorder that fails is let go of.
+    fn check(&mut self, written: std::thread::Result<io::Result<()>>) {
+        let fault = match written {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => Fault::Error(error),
+            Err(payload) => Fault::Panic(payload),
+        };
+        if let Some(recorder) = self.recorder.take() {
+            discard(recorder);
+        }
+        self.failed(&id!("recorder"), Hook::Record, fault);
     }
 }
 

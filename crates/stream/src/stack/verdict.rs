@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use smallvec::SmallVec;
 use streamkeeper_contract::{
-    Body, Channel, Chunk, Hook, Lane, Meta, Outcome, Piece, Release, SideEvent, Stop, Text, ToolCall, Verdict,
+    Body, Channel, Chunk, Hook, Lane, Outcome, Piece, Release, SideEvent, Stop, Text, ToolCall, Verdict,
 };
 
 use super::{Answer, Item, Released, Stack, hold::Hold, outlet::Fault};
-use crate::ObserverContext;
+use crate::{Action, ObserverContext, Rule, VerdictEntry};
 
 /// Calls made by observers are numbered from here, so that they cannot meet a provider's.
 const DERIVED_CALLS: u16 = 0x8000;
@@ -20,13 +20,22 @@ impl Stack {
             Ok(verdict) => verdict,
             Err(fault) => return self.failed_on_chunk(i, fault, chunk, joined),
         };
+        let lane = chunk.lane();
+        let mut deed = self.outlet.is_recording().then(|| Deed::new(&verdict, Rule::Verdict));
         let fault = match verdict {
-            Verdict::Continue => return Some(self.let_pass(i, chunk, joined)),
+            Verdict::Continue => {
+                if joined {
+                    self.log(Some(i), Hook::OnChunk, lane, deed);
+                }
+                return Some(self.let_pass(i, chunk, joined));
+            }
             Verdict::Emit(events) => {
+                self.log(Some(i), Hook::OnChunk, lane, deed);
                 self.emit_all(i, events);
                 return Some(self.let_pass(i, chunk, joined));
             }
             Verdict::Stop { code, reason } => {
+                self.log(Some(i), Hook::OnChunk, lane, deed.map(Deed::changes));
                 if !joined {
                     self.withhold(&chunk);
                 }
@@ -35,19 +44,39 @@ impl Stack {
             }
             Verdict::Amend(_) if joined => Fault::Contract("amend while text is held"),
             Verdict::Amend(amended) => match self.amend(i, &chunk, amended) {
-                Ok(amended) => return Some(amended),
+                Ok(amended) => {
+                    self.log(Some(i), Hook::OnChunk, lane, deed.map(Deed::changes));
+                    return Some(amended);
+                }
                 Err(fault) => fault,
             },
-            Verdict::Buffer if chunk.is_delta() => match self.buffer(i, &chunk, joined) {
-                Ok(()) => return None,
-                Err(fault) => return self.failed_on_chunk(i, fault, chunk, true),
-            },
+            Verdict::Buffer if chunk.is_delta() => {
+                let at = self.hold(i, &chunk, joined);
+                if let Err(fault) = self.check_holds(i, at) {
+                    return self.failed_on_chunk(i, fault, chunk, true);
+                }
+                self.log(Some(i), Hook::OnChunk, lane, deed);
+                return None;
+            }
             Verdict::Release(release) if chunk.is_delta() => {
                 if !joined && release.as_pieces().is_none() && release.kept() == 0 {
                     return Some(chunk);
                 }
-                return match self.release_pending(i, &chunk, joined, release) {
-                    Ok(()) => None,
+                let at = self.hold(i, &chunk, joined);
+                let keeps = release.kept() > 0;
+                let released = self.release(i, at, release).and_then(|released| {
+                    if keeps {
+                        self.check_holds(i, at)?;
+                    }
+                    Ok(released)
+                });
+                return match released {
+                    Ok((chunks, changes)) => {
+                        deed = if changes { deed.map(Deed::changes) } else { deed };
+                        self.log(Some(i), Hook::OnChunk, lane, deed);
+                        self.hand_on(i, chunks);
+                        None
+                    }
                     Err(fault) => self.failed_on_chunk(i, fault, chunk, true),
                 };
             }
@@ -76,22 +105,45 @@ impl Stack {
             Ok(verdict) => verdict,
             Err(payload) => return self.failed(i, Hook::OnBarrier, Fault::Panic(payload)),
         };
+        let mut deed = self.outlet.is_recording().then(|| Deed::new(&verdict, Rule::Barrier));
         let released = match verdict {
-            Verdict::Continue => Ok(self.take_hold(i, at)),
+            Verdict::Continue => Ok((self.take_hold(i, at), false)),
             Verdict::Emit(events) => {
                 self.emit_all(i, events);
-                Ok(self.take_hold(i, at))
+                Ok((self.take_hold(i, at), false))
             }
-            Verdict::Stop { code, reason } => return self.stop(i, code, reason),
+            Verdict::Stop { code, reason } => {
+                self.log(Some(i), Hook::OnBarrier, Some(lane), deed.map(Deed::changes));
+                return self.stop(i, code, reason);
+            }
             Verdict::Release(release) if release.kept() == 0 => self.release(i, at, release),
             Verdict::Release(_) => Err(Fault::Contract("a release at a barrier keeps text")),
             Verdict::Buffer => Err(Fault::Contract("undecided at a barrier")),
-            _ => Err(Fault::Contract("only deltas and whole chunks can be amended")),
+            _ => Err(Fault::Contract("there is no chunk to amend at a barrier")),
         };
         match released {
-            Ok(chunks) => self.hand_on(i, chunks),
+            Ok((chunks, changes)) => {
+                deed = if changes { deed.map(Deed::changes) } else { deed };
+                self.log(Some(i), Hook::OnBarrier, Some(lane), deed);
+                self.hand_on(i, chunks);
+            }
             Err(fault) => self.failed(i, Hook::OnBarrier, fault),
         }
+    }
+
+    /// Puts what was done into the recording.
+    pub(super) fn log(&mut self, i: Option<usize>, hook: Hook, lane: Option<Lane>, deed: Option<Deed>) {
+        let Some(Deed { action, rule, changes, verdict }) = deed else { return };
+        self.outlet.verdict(VerdictEntry {
+            index: self.position.chunk_index,
+            observer: i.and_then(|i| self.call.observers.get(i)).cloned(),
+            hook,
+            lane,
+            action,
+            changes,
+            rule,
+            verdict,
+        });
     }
 
     /// Puts released chunks on their way to the later observers, the first on top.
@@ -116,7 +168,7 @@ impl Stack {
 
     fn emit_all(&mut self, i: usize, events: Vec<SideEvent>) {
         for event in events {
-            self.outlet.emit(i, self.position.chunk_index, event);
+            self.outlet.emit(i, event);
         }
     }
 
@@ -133,8 +185,8 @@ impl Stack {
 
     /// One for one, in place: same kind and lane, or one whole tool call in the place of answer text.
     fn amend(&mut self, i: usize, chunk: &Chunk, amended: Chunk) -> Result<Chunk, Fault> {
-        let size = |chunk: &Chunk| chunk.text().map_or(0, str::len);
-        if size(&amended) > size(chunk).saturating_add(self.limits.growth_bytes) && chunk.is_delta() {
+        let (old, new) = (chunk.text().unwrap_or_default(), amended.text().unwrap_or_default());
+        if chunk.is_delta() && new.len() > old.len().saturating_add(self.limits.growth_bytes) {
             return Err(Fault::Overflow("an amended delta grows beyond the limit"));
         }
         let mut meta = chunk.meta().clone();
@@ -145,39 +197,28 @@ impl Stack {
             }
             let piece = Piece::ToolCall { name: call.name.clone(), arguments: call.arguments.clone() };
             let call = self.piece(*lane, piece)?;
-            self.note_edit(i, *lane, size(chunk), 0);
+            self.lanes.edit(i, *lane, old, "", 0);
             return Ok(call.with_meta(meta));
         }
         if matches!(chunk.body(), Body::Opaque(_)) {
             return Err(Fault::Contract("an opaque chunk passes unchanged or not at all"));
         }
-        if chunk.kind() != amended.kind() || chunk.lane() != amended.lane() || choice(chunk) != choice(&amended) {
-            return Err(Fault::Contract("an amended chunk has another kind or lane"));
+        if chunk.kind() != amended.kind() || chunk.lane() != amended.lane() || place(chunk) != place(&amended) {
+            return Err(Fault::Contract("an amended chunk has another kind, lane or choice"));
         }
         if self.is_text_only && !matches!(chunk.body(), Body::Delta { .. } | Body::Snapshot(_)) {
             return Err(Fault::Contract("only the texts of a client's item can be amended"));
         }
-        if let Body::Delta { lane, .. } = chunk.body() {
-            self.note_edit(i, *lane, size(chunk), size(&amended));
+        match chunk.body() {
+            Body::Delta { lane, .. } => self.lanes.edit(i, *lane, old, new, 0),
+            Body::Snapshot(snapshot) => self.lanes.judge(i, snapshot.lane, old, new),
+            _ => {
+                if let Some(state) = chunk.lane().filter(|_| old != new).and_then(|lane| self.lanes.open(lane)) {
+                    state.changed = true;
+                }
+            }
         }
         Ok(amended.with_meta(meta))
-    }
-
-    /// Everything pending stays held.
-    fn buffer(&mut self, i: usize, chunk: &Chunk, joined: bool) -> Result<(), Fault> {
-        let at = self.hold(i, chunk, joined);
-        self.check_holds(i, at)
-    }
-
-    fn release_pending(&mut self, i: usize, chunk: &Chunk, joined: bool, release: Release) -> Result<(), Fault> {
-        let at = self.hold(i, chunk, joined);
-        let keeps = release.kept() > 0;
-        let chunks = self.release(i, at, release)?;
-        if keeps {
-            self.check_holds(i, at)?;
-        }
-        self.hand_on(i, chunks);
-        Ok(())
     }
 
     /// The hold that contains this delta, opened if there is none.
@@ -188,6 +229,7 @@ impl Stack {
             return at;
         }
         self.held += text.len();
+        self.lanes.part(i, *lane);
         slot.holds.push(Hold::open(*lane, text, chunk.meta().clone()));
         slot.holds.len() - 1
     }
@@ -205,46 +247,50 @@ impl Stack {
         }
     }
 
-    /// Takes a release out of a hold, which goes if nothing is kept. On an error the hold is as before.
-    fn release(&mut self, i: usize, at: usize, release: Release) -> Result<Released, Fault> {
+    /// Takes a release out of a hold, which goes if nothing is kept. Tells whether the text is another. On an error the hold is as
+    /// before.
+    fn release(&mut self, i: usize, at: usize, release: Release) -> Result<(Released, bool), Fault> {
         let hold = &self.slots[i].holds[at];
         let (lane, kept) = (hold.lane, release.kept());
         let cut = hold.text.len().checked_sub(kept).filter(|cut| hold.text.is_char_boundary(*cut));
         let cut = cut.ok_or(Fault::Contract("a release keeps more than is pending, or a part of a character"))?;
-        let size_limit = hold.text.len().saturating_add(self.limits.growth_bytes);
-        let is_edit = release.as_pieces().is_some();
-        let mut pieces =
-            release.into_pieces().unwrap_or_else(|| SmallVec::from_buf([Piece::Text(hold.text[..cut].into())]));
-        if pieces.len() > self.limits.pieces {
-            return Err(Fault::Overflow("a release has too many pieces"));
-        }
-        pieces.retain(|piece| !piece.is_empty());
-        if pieces.iter().map(Piece::len).fold(0, usize::saturating_add) > size_limit {
+        let mut pieces = match release.into_pieces() {
+            Some(pieces) if pieces.len() > self.limits.pieces => {
+                return Err(Fault::Overflow("a release has too many pieces"));
+            }
+            Some(pieces) => pieces,
+            None => SmallVec::from_buf([Piece::Text(hold.text[..cut].into())]),
+        };
+        let size = pieces.iter().map(Piece::len).fold(0, usize::saturating_add);
+        if size > hold.text.len().saturating_add(self.limits.growth_bytes) {
             return Err(Fault::Overflow("a release grows beyond the limit"));
         }
-        self.pieces_left = self
-            .pieces_left
-            .checked_sub(pieces.len())
-            .ok_or(Fault::Overflow("too many pieces are released for one chunk"))?;
-        let text_len = |piece: &Piece| if matches!(piece, Piece::Text(_)) { piece.len() } else { 0 };
-        let made = pieces.iter().map(text_len).sum();
-        let mut meta: Meta = hold.meta.clone();
+        pieces.retain(|piece| !piece.is_empty());
+        let pieces_left = self.pieces_left.checked_sub(pieces.len());
+        let pieces_left = pieces_left.ok_or(Fault::Overflow("too many pieces are released for one chunk"))?;
+        let mut meta = hold.meta.clone();
         meta.provenance.add(i);
+        let mut text = String::new();
+        for piece in &pieces {
+            if let Piece::Text(piece) = piece {
+                text.push_str(piece);
+            }
+        }
+        let changes = text != hold.text[..cut] || pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)));
         let mut chunks = Released::new();
         for piece in pieces {
             chunks.push(self.piece(lane, piece)?.with_meta(meta.clone()));
         }
-        if is_edit {
-            self.note_edit(i, lane, cut, made);
-        }
         let holds = &mut self.slots[i].holds;
+        self.lanes.edit(i, lane, &holds[at].text[..cut], &text, kept);
         if kept == 0 {
             holds.remove(at);
         } else {
             holds[at].text.drain(..cut);
         }
         self.held -= cut;
-        Ok(chunks)
+        self.pieces_left = pieces_left;
+        Ok((chunks, changes))
     }
 
     /// A piece as a chunk of a lane's choice.
@@ -262,17 +308,41 @@ impl Stack {
             _ => Err(Fault::Contract("unknown piece")),
         }
     }
+}
 
-    fn note_edit(&mut self, i: usize, lane: Lane, from: usize, to: usize) {
-        let _ = (i, from, to);
-        if let Some(state) = self.lanes.open(lane) {
-            state.changed = true;
-        }
+/// What is recorded of a verdict, or of what the stack does in an observer's place.
+pub(super) struct Deed {
+    action: Action,
+    rule: Rule,
+    changes: bool,
+    verdict: Option<Verdict>,
+}
+
+impl Deed {
+    fn new(verdict: &Verdict, rule: Rule) -> Self {
+        let action = match verdict {
+            Verdict::Amend(_) => Action::Amend,
+            Verdict::Emit(_) => Action::Emit,
+            Verdict::Stop { .. } => Action::Stop,
+            Verdict::Buffer => Action::Buffer,
+            Verdict::Release(_) => Action::Release,
+            _ => Action::Continue,
+        };
+        Self { action, rule, changes: false, verdict: Some(verdict.clone()) }
+    }
+
+    /// The stack changes something on its own.
+    pub(super) fn of_stack(action: Action, rule: Rule) -> Self {
+        Self { action, rule, changes: true, verdict: None }
+    }
+
+    fn changes(self) -> Self {
+        Self { changes: true, ..self }
     }
 }
 
-/// The choice that a chunk without a lane speaks about.
-fn choice(chunk: &Chunk) -> Option<(u16, u16)> {
+/// The choice and part that a chunk without a lane speaks about.
+fn place(chunk: &Chunk) -> Option<(u16, u16)> {
     match chunk.body() {
         Body::Finish(finish) => Some((finish.choice, 0)),
         Body::MessageStart(message) => Some((message.choice, 0)),
