@@ -3,6 +3,16 @@ use std::sync::Arc;
 use crate::{ErrorInfo, FinishReason, Json, Lane, Outcome, Text, Usage};
 
 /// What a chunk says. Everything but a delta is rare and boxed, so that a chunk stays small.
+///
+/// The page `stream-events` of the guides says of each kind when it comes and how it looks in JSON.
+///
+/// ```
+/// use streamkeeper_contract::{Body, Chunk, Lane};
+///
+/// let chunk = Chunk::tool_call_start(Lane::TEXT.arguments(1), "call_1", "weather");
+/// let Body::ToolCallStart(call) = chunk.body() else { unreachable!() };
+/// assert_eq!((call.id.as_str(), call.name.as_str()), ("call_1", "weather"));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Body {

@@ -2,7 +2,16 @@ use std::error::Error;
 
 use crate::{Id, names::names};
 
-/// A component failed. Carries no text that came from outside, by type.
+/// A component failed. Carries no text that came from outside, by type. The JSON form is an object with these members.
+///
+/// ```
+/// use streamkeeper_contract::{FailureKind, FailureReport, Hook, id};
+///
+/// let report = FailureReport { component: id!("secrets"), hook: Hook::OnChunk, kind: FailureKind::Panic };
+/// assert_eq!(report.to_string(), "`secrets` failed in on_chunk: panic");
+/// assert_eq!(serde_json::to_string(&report)?, r#"{"component":"secrets","hook":"on_chunk","kind":"panic"}"#);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FailureReport {
     /// Who.
@@ -72,6 +81,20 @@ pub enum FailureDetail<'a> {
 }
 
 /// Where failures go. Called in line with the stream, so it must be quick and must not block. It may be called from any thread.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use streamkeeper_contract::{FailureReport, FailureSink};
+///
+/// #[derive(Default)]
+/// struct Count(AtomicU64);
+///
+/// impl FailureSink for Count {
+///     fn report(&self, _: &FailureReport) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+/// }
+/// ```
 pub trait FailureSink: Send + Sync {
     /// Takes one report. A panic in here is caught and dropped.
     fn report(&self, failure: &FailureReport);

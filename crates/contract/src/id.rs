@@ -4,7 +4,8 @@ use crate::Text;
 
 /// The name of an observer, middleware, plugin or side channel.
 ///
-/// 1 to 64 characters of `[a-z0-9]([a-z0-9._-]*[a-z0-9])?`. Literals are checked at compile time by [`id!`](crate::id).
+/// 1 to 64 characters of `[a-z0-9]([a-z0-9._-]*[a-z0-9])?`. Literals are checked at compile time by [`id!`](crate::id). The JSON form is the
+/// name.
 ///
 /// ```
 /// use streamkeeper_contract::{Id, id};

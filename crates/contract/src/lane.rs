@@ -12,6 +12,9 @@ use crate::{ChunkKind, names::names};
 /// assert_eq!((lane.choice, lane.channel), (1, Channel::Text));
 /// assert_eq!(Lane::TEXT.arguments(2).call, 2);
 /// ```
+///
+/// The JSON form is an object without the zeros: `{"choice":1,"channel":"text"}`. In a chunk the channel is left out where the kind tells
+/// it ([`ChunkKind::channel`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lane {
     /// The choice or candidate (`n > 1`), from 0.

@@ -1,6 +1,15 @@
 use crate::{Json, Text};
 
 /// What travels with a chunk and is filled by the decoder and the stack, never by an observer.
+///
+/// ```
+/// use streamkeeper_contract::{Chunk, Lane, Meta, Offset, Origin};
+///
+/// let meta = Meta { at: Offset(1_500), origin: Origin { frame: 3, part: 0 }, ..Meta::default() };
+/// let chunk = Chunk::delta(Lane::TEXT, "Hello").with_meta(meta);
+/// assert_eq!(chunk.offset(), Offset(1_500));
+/// assert!(chunk.provenance().is_empty());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Meta {
     /// When it arrived.
@@ -14,6 +23,16 @@ pub struct Meta {
 }
 
 /// Microseconds from the start of the invocation to the arrival of a chunk. Data, not a clock: a replay sees the same.
+///
+/// A duration that is too long becomes the longest offset. The JSON form is the number.
+///
+/// ```
+/// use std::time::Duration;
+/// use streamkeeper_contract::Offset;
+///
+/// assert_eq!(Offset::from(Duration::from_millis(2)), Offset(2_000));
+/// assert_eq!(Offset(2_000).duration(), Duration::from_millis(2));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offset(pub u64);
 
@@ -31,6 +50,8 @@ impl From<std::time::Duration> for Offset {
 }
 
 /// Where in the provider's bytes a chunk comes from. Frames count from 1, so that the default means "from no frame".
+///
+/// The JSON form is `{"frame":3,"part":1}`; a `part` of 0 is left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     /// The frame: an SSE event, a JSON line, a binary message. From 1; 0 for a chunk that was not decoded.
@@ -40,6 +61,9 @@ pub struct Origin {
 }
 
 /// The observers that amended or released a chunk, as a set of positions in the stack. Positions past 63 share the last bit.
+///
+/// The result of the invocation has the ids of the observers, in the order of their positions. The JSON form is the list of positions.
+/// No format of a provider carries it.
 ///
 /// ```
 /// use streamkeeper_contract::Provenance;

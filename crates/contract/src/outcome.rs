@@ -1,6 +1,13 @@
 use crate::{Id, Json, Text};
 
-/// Why a model says it is done.
+/// Why a model says it is done. The JSON form is the name.
+///
+/// ```
+/// use streamkeeper_contract::FinishReason;
+///
+/// assert_eq!(FinishReason::from_name("tool_calls"), FinishReason::ToolCalls);
+/// assert_eq!(FinishReason::from_name("RECITATION").as_str(), "RECITATION");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FinishReason {
@@ -56,6 +63,18 @@ impl FinishReason {
 }
 
 /// How an invocation or a run ended. Made once, then shared by everyone who is told.
+///
+/// The JSON form is an object whose `kind` is the [code](Outcome::code).
+///
+/// ```
+/// use streamkeeper_contract::{FinishReason, Outcome};
+///
+/// let outcome = Outcome::Finished { reason: FinishReason::Length };
+/// assert_eq!(outcome.finish_reason(), Some(&FinishReason::Length));
+/// assert_eq!(outcome.to_string(), "finished (length)");
+/// assert_eq!(serde_json::to_string(&outcome)?, r#"{"kind":"finished","reason":"length"}"#);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -158,7 +177,9 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Who stopped an invocation, why, and where.
+/// Who stopped an invocation, why, and where: enough to go on from there. The observer says why; the stack fills in the rest.
+///
+/// The JSON form is an object with these members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     /// The observer that said so.
@@ -173,10 +194,19 @@ pub struct Stop {
     pub accumulated_content_length: u64,
 }
 
-/// An error as data.
+/// An error as data: one that a provider reports inside the stream, or the one that an invocation failed with.
+///
+/// The JSON form is an object with these members; what is `None` is left out.
+///
+/// ```
+/// use streamkeeper_contract::ErrorInfo;
+///
+/// let error = ErrorInfo::new("overloaded_error").with_message("try again later");
+/// assert_eq!(error.to_string(), "overloaded_error: try again later");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorInfo {
-    /// A stable machine code: the provider's own, or one of ours, for example `guard_failed`.
+    /// A stable machine code: the provider's own, or one of [ours](crate::codes).
     pub code: Text,
     /// The provider's message. Text from outside: a guard may withhold it.
     pub message: Option<Text>,

@@ -5,7 +5,8 @@ use compact_str::CompactString;
 /// Immutable UTF-8 text, inline up to 24 bytes.
 ///
 /// Most deltas of a model are shorter than that, so a chunk owns its text without touching the heap. Longer text is one allocation.
-/// Literals can be wrapped without a copy. The string type inside is private, so that its version is no part of this API.
+/// Literals can be wrapped without a copy. The string type inside is private, so that its version is no part of this API. The JSON form is
+/// a string.
 ///
 /// ```
 /// use streamkeeper_contract::Text;

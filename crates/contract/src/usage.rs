@@ -11,6 +11,8 @@ use crate::Json;
 /// usage.update(&Usage { output: Some(7), ..Usage::default() });
 /// assert_eq!(usage.total(), Some(107));
 /// ```
+///
+/// The JSON form is an object of what is known: `{"uncached_input":10,"cache_read":90,"output":7}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Input that no cache served or stored.
@@ -30,7 +32,7 @@ pub struct Usage {
 }
 
 /// What a provider says of tokens, nothing added up or taken away. Whether `input` includes cached tokens and `output` includes
-/// reasoning differs from provider to provider.
+/// reasoning differs from provider to provider. The JSON form is an object of what is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stated {
     /// Input or prompt tokens.
@@ -114,7 +116,7 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 
 /// An amount of money in pico-dollars (10⁻¹² US dollars). An integer, so that sums are exact; they saturate.
 ///
-/// A price of $0.25 for a million tokens is 250 000 pico-dollars a token; `u64` holds up to 18 million dollars.
+/// A price of $0.25 for a million tokens is 250 000 pico-dollars a token; `u64` holds up to 18 million dollars. The JSON form is the number.
 ///
 /// ```
 /// use streamkeeper_contract::Money;
