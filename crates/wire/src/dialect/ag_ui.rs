@@ -13,6 +13,7 @@ use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
+    pull::Pull,
     read::{Lanes, List, Str, filled, is_filled, leaf, parse, plain},
 };
 
@@ -103,24 +104,32 @@ impl AgUi {
     const MOST: usize = u16::MAX as usize;
 
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
+        if self.chunked.is_none()
+            && let Some((channel, id, text)) = growth_of(event.data)
+        {
+            self.grow(channel, id, text, out);
+            return Some(());
+        }
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         let kind = wire.kind.get().or(event.name).unwrap_or_default();
         if !kind.ends_with("_CHUNK") && kind != "RAW" {
             self.end_chunked(out);
         }
         match kind {
-            "TEXT_MESSAGE_CONTENT" => self.grow(Channel::Text, &wire, out),
-            "THINKING_TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT" => self.grow(Channel::Reasoning, &wire, out),
+            "TEXT_MESSAGE_CONTENT" => self.grow(Channel::Text, wire.message_id.as_str(), text(wire.delta), out),
+            "THINKING_TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT" => {
+                self.grow(Channel::Reasoning, wire.message_id.as_str(), text(wire.delta), out);
+            }
             "TOOL_CALL_ARGS" => {
                 let lane = self.call(wire.tool_call_id.as_str())?;
                 out.delta(lane, text(wire.delta), DELTA);
             }
 
             "TEXT_MESSAGE_START" => {
-                self.begin(Channel::Text, &wire, out);
+                self.begin(Channel::Text, wire.message_id.as_str(), wire.role.text(), out);
             }
             "THINKING_TEXT_MESSAGE_START" | "REASONING_MESSAGE_START" => {
-                self.begin(Channel::Reasoning, &wire, out);
+                self.begin(Channel::Reasoning, wire.message_id.as_str(), None, out);
             }
             "TEXT_MESSAGE_END" => self.end(Channel::Text, &wire, out),
             "THINKING_TEXT_MESSAGE_END" | "REASONING_MESSAGE_END" => self.end(Channel::Reasoning, &wire, out),
@@ -179,8 +188,8 @@ impl AgUi {
     }
 
     /// Begins a message, unless it is open already.
-    fn begin(&mut self, channel: Channel, wire: &Wire<'_>, out: &mut Output) -> Lane {
-        let key = (key(&wire.message_id), channel);
+    fn begin(&mut self, channel: Channel, id: &str, role: Option<Text>, out: &mut Output) -> Lane {
+        let key = (key(id), channel);
         if let Some(lane) = self.messages.get(&key).filter(|lane| self.open.contains_key(&lane.part)) {
             return *lane;
         }
@@ -191,42 +200,44 @@ impl AgUi {
             self.open.insert(lane.part, None);
         }
         if channel == Channel::Text {
-            let (id, role) = (wire.message_id.text(), wire.role.text());
+            let id = Some(id).filter(|id| !id.is_empty()).map(Text::from);
             out.push(Body::MessageStart(Box::new(MessageInfo { choice: 0, id, role, model: None })));
         }
         out.push(Body::PartStart(lane));
         lane
     }
 
-    fn grow(&mut self, channel: Channel, wire: &Wire<'_>, out: &mut Output) {
+    fn grow(&mut self, channel: Channel, id: &str, text: impl Into<Text>, out: &mut Output) {
         let lane = match &self.last {
-            Some((id, lane)) if lane.channel == channel && id == wire.message_id.as_str() => *lane,
+            Some((last, lane)) if lane.channel == channel && last == id => *lane,
             _ => {
-                let lane = self.begin(channel, wire, out);
-                self.last = Some((key(&wire.message_id), lane));
+                let lane = self.begin(channel, id, None, out);
+                self.last = Some((key(id), lane));
                 lane
             }
         };
-        out.delta(lane, text(wire.delta), DELTA);
+        out.delta(lane, text, DELTA);
     }
 
     fn end(&mut self, channel: Channel, wire: &Wire<'_>, out: &mut Output) {
-        if let Some(lane) = self.messages.get(&(key(&wire.message_id), channel)).copied() {
+        if let Some(lane) = self.messages.get(&(key(wire.message_id.as_str()), channel)).copied() {
             self.end_part(lane.part, out);
         }
     }
 
     /// The first chunk of a message names it; those that follow need not.
     fn chunk(&mut self, channel: Channel, wire: &Wire<'_>, out: &mut Output) {
-        let named =
-            wire.message_id.filled().and_then(|_| self.messages.get(&(key(&wire.message_id), channel)).copied());
+        let named = wire
+            .message_id
+            .filled()
+            .and_then(|_| self.messages.get(&(key(wire.message_id.as_str()), channel)).copied());
         let lane = match self.chunked {
             Some(lane) if lane.channel == channel && (wire.message_id.filled().is_none() || named == Some(lane)) => {
                 lane
             }
             _ => {
                 self.end_chunked(out);
-                let lane = self.begin(channel, wire, out);
+                let lane = self.begin(channel, wire.message_id.as_str(), wire.role.text(), out);
                 self.chunked = Some(lane);
                 lane
             }
@@ -283,7 +294,7 @@ impl AgUi {
     }
 
     fn encrypted(&mut self, wire: &Wire<'_>, out: &mut Output) {
-        let reasoning = self.messages.get(&(key(&wire.entity_id), Channel::Reasoning)).copied();
+        let reasoning = self.messages.get(&(key(wire.entity_id.as_str()), Channel::Reasoning)).copied();
         let lane = reasoning
             .or_else(|| self.lanes.named(wire.entity_id.as_str()))
             .unwrap_or_else(|| Lane::new(Channel::Reasoning).in_part(self.lanes.part()));
@@ -321,7 +332,7 @@ impl AgUi {
         for (i, raw) in list.0.iter().enumerate() {
             let Some(message) = parse::<Message<'_>>(raw) else { continue };
             let channel = if message.role.as_str() == "reasoning" { Channel::Reasoning } else { Channel::Text };
-            if let Some(lane) = self.messages.get(&(key(&message.id), channel))
+            if let Some(lane) = self.messages.get(&(key(message.id.as_str()), channel))
                 && let Some(content) = filled(message.content)
             {
                 out.snapshot(*lane, content, leaf("messages/*/content", &[i]));
@@ -378,9 +389,31 @@ impl AgUi {
     }
 }
 
+/// Reads a piece of a message's text, without the general way.
+fn growth_of(data: &str) -> Option<(Channel, &str, Str<'_>)> {
+    let mut json = Pull::object(data)?;
+    let (mut channel, mut id, mut text) = (None, None, None);
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key {
+            "type" => {
+                channel = Some(match json.word()? {
+                    "TEXT_MESSAGE_CONTENT" => Channel::Text,
+                    "REASONING_MESSAGE_CONTENT" => Channel::Reasoning,
+                    _ => return None,
+                });
+            }
+            "messageId" | "message_id" if id.is_none() => id = Some(json.word()?),
+            "delta" if text.is_none() => text = Some(json.string()?),
+            _ => json.skip()?,
+        }
+    }
+    json.end()?;
+    Some((channel?, id?, text?))
+}
+
 /// An id as a key. Longer ones than any sane id are cut, so that what is remembered stays small.
-fn key(id: &Str<'_>) -> Text {
-    let id = id.as_str();
+fn key(id: &str) -> Text {
     id.get(..256).unwrap_or(if id.len() > 256 { "" } else { id }).into()
 }
 

@@ -12,6 +12,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     blocks::{Blocks, Tool, end},
+    pull::Pull,
     read::{Lanes, List, Num, Str, error_info, is_filled, leaf, parse},
 };
 
@@ -37,6 +38,9 @@ impl Anthropic {
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
         if event.data == "[DONE]" {
             return Some(());
+        }
+        if let Some(growth) = Growth::of_event(event.data) {
+            return self.message.grow(growth, &mut self.lanes, out);
         }
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         let kind = wire.kind.get().or(event.name).unwrap_or_default();
@@ -166,6 +170,66 @@ pub(super) struct BlockWire<'a> {
     pub(super) content: Option<&'a RawValue>,
     #[serde(borrow)]
     citations: Option<List<'a>>,
+}
+
+/// A block grows by a piece of text: what nearly every event says.
+#[derive(Debug)]
+pub(super) struct Growth<'a> {
+    index: u64,
+    of: Grows,
+    text: Str<'a>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grows {
+    Text,
+    Thinking,
+    Input,
+}
+
+impl<'a> Growth<'a> {
+    fn of_event(data: &'a str) -> Option<Self> {
+        let mut json = Pull::object(data)?;
+        let growth = Self::read(&mut json)?;
+        json.end()?;
+        Some(growth)
+    }
+
+    /// Reads the members of an event's object, and its end. `None` if it says anything else.
+    pub(super) fn read(json: &mut Pull<'a>) -> Option<Self> {
+        let (mut index, mut delta) = (None, None);
+        let mut first = true;
+        while let Some(key) = json.key(&mut first)? {
+            match key {
+                "type" if json.word()? == "content_block_delta" => {}
+                "index" if index.is_none() => index = Some(json.count()?),
+                "delta" if delta.is_none() => delta = Some(Self::read_delta(json)?),
+                _ => return None,
+            }
+        }
+        let (of, text) = delta?;
+        Some(Self { index: index?, of, text })
+    }
+
+    fn read_delta(json: &mut Pull<'a>) -> Option<(Grows, Str<'a>)> {
+        let (mut kind, mut text) = (None, None);
+        json.open(b'{')?;
+        let mut first = true;
+        while let Some(key) = json.key(&mut first)? {
+            match key {
+                "type" => kind = Some(json.word()?),
+                "text" | "thinking" | "partial_json" if text.is_none() => text = Some((key, json.string()?)),
+                _ => return None,
+            }
+        }
+        let of = match (kind?, text.as_ref()?.0) {
+            ("text_delta", "text") => Grows::Text,
+            ("thinking_delta", "thinking") => Grows::Thinking,
+            ("input_json_delta", "partial_json") => Grows::Input,
+            _ => return None,
+        };
+        Some((of, text?.1))
+    }
 }
 
 impl Message {
@@ -323,24 +387,13 @@ impl Message {
 
     fn delta(&mut self, index: u64, delta: &Delta<'_>, lanes: &mut Lanes, out: &mut Output) -> Option<()> {
         match delta.kind.as_str() {
-            "text_delta" => {
-                let part = self.blocks.lane(index, Channel::Text, lanes).part;
-                let lane = self.text_lane(part);
-                self.last_text = Some(lane);
-                out.delta(lane, delta.text.clone(), Leaf::new("delta/text", [0; 4]));
-            }
+            "text_delta" => self.grow(Growth { index, of: Grows::Text, text: delta.text.clone() }, lanes, out)?,
             "thinking_delta" => {
-                let lane = self.blocks.lane(index, Channel::Reasoning, lanes);
-                out.delta(lane, delta.thinking.clone(), Leaf::new("delta/thinking", [0; 4]));
+                self.grow(Growth { index, of: Grows::Thinking, text: delta.thinking.clone() }, lanes, out)?;
             }
-            "input_json_delta" => match (self.blocks.tool(index), delta.partial_json.as_str()) {
-                (_, "") => {}
-                (Some(Tool { lane, whole: false }), text) => {
-                    out.delta(lane, text, Leaf::new("delta/partial_json", [0; 4]));
-                }
-                // Fragments without a call, or after a whole input: they belong to no text, so they are shown as they are.
-                _ => return None,
-            },
+            "input_json_delta" => {
+                self.grow(Growth { index, of: Grows::Input, text: delta.partial_json.clone() }, lanes, out)?;
+            }
             "signature_delta" => {
                 let lane = self.blocks.lane(index, Channel::Reasoning, lanes);
                 if let Some(signature) = delta.signature.filled() {
@@ -358,6 +411,33 @@ impl Message {
                 }
             }
             _ => return None,
+        }
+        self.streamed = true;
+        Some(())
+    }
+
+    /// A block grows. `None` if no rule fits that; nothing was written then.
+    pub(super) fn grow(&mut self, growth: Growth<'_>, lanes: &mut Lanes, out: &mut Output) -> Option<()> {
+        let Growth { index, of, text } = growth;
+        match of {
+            Grows::Text => {
+                let part = self.blocks.lane(index, Channel::Text, lanes).part;
+                let lane = self.text_lane(part);
+                self.last_text = Some(lane);
+                out.delta(lane, text, Leaf::new("delta/text", [0; 4]));
+            }
+            Grows::Thinking => {
+                let lane = self.blocks.lane(index, Channel::Reasoning, lanes);
+                out.delta(lane, text, Leaf::new("delta/thinking", [0; 4]));
+            }
+            Grows::Input => match self.blocks.tool(index) {
+                Some(Tool { lane, whole: false }) => {
+                    out.delta(lane, text, Leaf::new("delta/partial_json", [0; 4]));
+                }
+                // Fragments without a call, or after a whole input: they belong to no text, so they are shown as they are.
+                _ if text.filled().is_some() => return None,
+                _ => {}
+            },
         }
         self.streamed = true;
         Some(())

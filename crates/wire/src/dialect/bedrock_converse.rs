@@ -14,6 +14,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     blocks::{Blocks, Tool},
+    pull::Pull,
     read::{Lanes, Num, Str, is_filled, parse, plain},
 };
 
@@ -117,6 +118,11 @@ impl BedrockConverse {
     }
 
     fn read(&mut self, name: &str, data: &str, out: &mut Output) -> Option<()> {
+        if name == "contentBlockDelta"
+            && let Some((index, path, text)) = growth_of(data)
+        {
+            return self.grow(index, path, text, out);
+        }
         let wire: Wire<'_> = serde_json::from_str(data).ok()?;
         let index = wire.content_block_index.or_zero();
         match name {
@@ -211,21 +217,30 @@ impl BedrockConverse {
         Some(())
     }
 
+    /// A block grows by the text at this path.
+    fn grow(&mut self, index: u64, path: &'static str, text: Str<'_>, out: &mut Output) -> Option<()> {
+        let lane = match path {
+            TEXT => self.blocks.lane(index, Channel::Text, &mut self.lanes),
+            REASONING => self.blocks.lane(index, Channel::Reasoning, &mut self.lanes),
+            _ => self.blocks.tool(index)?.lane,
+        };
+        out.delta(lane, text, Leaf::new(path, [0; 4]));
+        Some(())
+    }
+
     fn delta(&mut self, index: u64, delta: &Delta<'_>, out: &mut Output) -> Option<()> {
         if delta.text.get().is_some() {
-            let lane = self.blocks.lane(index, Channel::Text, &mut self.lanes);
-            out.delta(lane, delta.text.clone(), Leaf::new("delta/text", [0; 4]));
+            self.grow(index, TEXT, delta.text.clone(), out)?;
         } else if let Some(reasoning) = &delta.reasoning_content {
+            self.grow(index, REASONING, reasoning.text.clone(), out)?;
             let lane = self.blocks.lane(index, Channel::Reasoning, &mut self.lanes);
-            out.delta(lane, reasoning.text.clone(), Leaf::new("delta/reasoningContent/text", [0; 4]));
             for (form, data) in [("signature", &reasoning.signature), ("redacted", &reasoning.redacted_content)] {
                 if let Some(data) = data.filled() {
                     out.push(Body::Opaque(Box::new(Opaque { lane, form: form.into(), data: data.into() })));
                 }
             }
         } else if let Some(tool) = &delta.tool_use {
-            let Tool { lane, .. } = self.blocks.tool(index)?;
-            out.delta(lane, tool.input.clone(), Leaf::new("delta/toolUse/input", [0; 4]));
+            self.grow(index, INPUT, tool.input.clone(), out)?;
         } else if let Some(citation) = delta.citation {
             let lane = self.blocks.lane(index, Channel::Text, &mut self.lanes);
             out.push(annotation(lane, "citation", citation));
@@ -240,6 +255,46 @@ impl BedrockConverse {
         }
         Some(())
     }
+}
+
+const TEXT: &str = "delta/text";
+const REASONING: &str = "delta/reasoningContent/text";
+const INPUT: &str = "delta/toolUse/input";
+
+/// Reads a delta that has nothing but its text, without the general way.
+fn growth_of(data: &str) -> Option<(u64, &'static str, Str<'_>)> {
+    let mut json = Pull::object(data)?;
+    let (mut index, mut grown) = (None, None);
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key {
+            "contentBlockIndex" => index = Some(json.count()?),
+            "delta" if grown.is_none() => {
+                json.open(b'{')?;
+                let mut first = true;
+                let key = json.key(&mut first)??;
+                if key == "text" {
+                    grown = Some((TEXT, json.string()?));
+                } else {
+                    json.open(b'{')?;
+                    let mut first = true;
+                    let path = match (key, json.key(&mut first)??) {
+                        ("reasoningContent", "text") => REASONING,
+                        ("toolUse", "input") => INPUT,
+                        _ => return None,
+                    };
+                    grown = Some((path, json.string()?));
+                    json.at_end(&mut first, b'}')?;
+                }
+                json.at_end(&mut first, b'}')?;
+            }
+            "p" => json.skip()?,
+            _ => return None,
+        }
+    }
+    json.end()?;
+    let (path, text) = grown?;
+    Some((index?, path, text))
 }
 
 /// Whether this is the name of an event type.

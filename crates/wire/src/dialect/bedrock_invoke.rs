@@ -14,6 +14,7 @@ use crate::{
 use super::{
     Dialect, Event,
     bedrock_converse::{is_event, is_exception},
+    pull::Pull,
     read::{Num, Str, filled, parse, plain},
     reader,
 };
@@ -22,6 +23,8 @@ use super::{
 #[derive(Debug, Default)]
 pub(super) struct BedrockInvoke {
     inner: Option<Box<dyn Dialect>>,
+    /// The payload that was unwrapped last.
+    payload: Vec<u8>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -50,6 +53,9 @@ impl Dialect for BedrockInvoke {
 
 impl BedrockInvoke {
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
+        if let Some(bytes) = bytes_of(event.data) {
+            return self.unwrap(bytes, out);
+        }
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         if let Some(name) = event.name.filter(|name| is_exception(name)) {
             let error = ErrorInfo::new(name);
@@ -62,18 +68,38 @@ impl BedrockInvoke {
         }
         // Recorders that keep no headers put the payload under the event's type.
         let wrapped = wire.chunk.and_then(parse::<Wire<'_>>);
-        let bytes = wrapped.as_ref().unwrap_or(&wire).bytes.filled()?;
-        let payload = String::from_utf8(decode_base64(bytes)?).ok()?;
+        self.unwrap(wrapped.as_ref().unwrap_or(&wire).bytes.filled()?, out)
+    }
+
+    fn unwrap(&mut self, bytes: &str, out: &mut Output) -> Option<()> {
+        decode_base64(bytes, &mut self.payload)?;
+        let payload = std::str::from_utf8(&self.payload).ok()?;
         let inner = match &mut self.inner {
             Some(inner) => inner,
-            None => self.inner.insert(inner_reader(&payload)?),
+            None => self.inner.insert(inner_reader(payload)?),
         };
-        inner.event(&Event { name: None, data: &payload }, out);
-        if let Some(usage) = metrics_of(&payload) {
+        inner.event(&Event { name: None, data: payload }, out);
+        if let Some(usage) = metrics_of(payload) {
             out.push(Body::Usage(Box::new(usage)));
         }
         Some(())
     }
+}
+
+/// Reads an event that has nothing but its payload, without the general way.
+fn bytes_of(data: &str) -> Option<&str> {
+    let mut json = Pull::object(data)?;
+    let mut bytes = None;
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key {
+            "bytes" if bytes.is_none() => bytes = Some(json.word()?),
+            "p" => json.skip()?,
+            _ => return None,
+        }
+    }
+    json.end()?;
+    bytes
 }
 
 /// The reader of the format that this payload is in.
@@ -200,28 +226,44 @@ fn metrics_of(payload: &str) -> Option<Usage> {
     })
 }
 
-/// Standard base64, with or without its padding. `None` if it is none.
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    for group in text.chunks(4) {
-        let mut bits = 0u32;
-        for symbol in group {
-            let value = match symbol {
-                b'A'..=b'Z' => symbol - b'A',
-                b'a'..=b'z' => symbol - b'a' + 26,
-                b'0'..=b'9' => symbol - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(value);
+/// Replaces the bytes with what the text says in standard base64, with or without its padding. `None` if it is none.
+fn decode_base64(text: &str, bytes: &mut Vec<u8>) -> Option<()> {
+    const NONE: u8 = 64;
+    const VALUES: [u8; 256] = {
+        let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut values = [NONE; 256];
+        let mut value = 0;
+        while value < alphabet.len() {
+            values[alphabet[value] as usize] = value as u8;
+            value += 1;
         }
-        bits <<= 6 * (4 - group.len());
-        let [_, decoded @ ..] = bits.to_be_bytes();
-        bytes.extend_from_slice(decoded.get(..group.len().checked_sub(1).filter(|n| *n > 0)?)?);
+        values
+    };
+    let text = text.trim_end_matches('=').as_bytes();
+    let value = |symbol: u8| u32::from(VALUES[usize::from(symbol)]);
+    bytes.clear();
+    let (groups, rest) = text.as_chunks::<4>();
+    let mut seen = 0;
+    for [a, b, c, d] in groups.iter().copied() {
+        let [a, b, c, d] = [value(a), value(b), value(c), value(d)];
+        seen |= a | b | c | d;
+        let [_, decoded @ ..] = (a << 18 | b << 12 | c << 6 | d).to_be_bytes();
+        bytes.extend_from_slice(&decoded);
     }
-    Some(bytes)
+    match *rest {
+        [] => {}
+        [a, b] => {
+            seen |= value(a) | value(b);
+            bytes.push((value(a) << 2 | value(b) >> 4) as u8);
+        }
+        [a, b, c] => {
+            seen |= value(a) | value(b) | value(c);
+            let [.., first, second] = (value(a) << 10 | value(b) << 4 | value(c) >> 2).to_be_bytes();
+            bytes.extend_from_slice(&[first, second]);
+        }
+        _ => return None,
+    }
+    (seen & u32::from(NONE) == 0).then_some(())
 }
 
 #[cfg(test)]
@@ -243,7 +285,9 @@ mod tests {
             ("Zm 9", None),
             ("Zm9=v", None),
         ] {
-            assert_eq!(decode_base64(text).as_deref(), expected, "{text}");
+            let mut bytes = vec![1, 2, 3];
+            let decoded = decode_base64(text, &mut bytes).map(|()| &bytes[..]);
+            assert_eq!(decoded, expected, "{text}");
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
-    anthropic::{self, Message, MessageWire, Said, usage_of},
+    anthropic::{self, Growth, Message, MessageWire, Said, usage_of},
+    pull::Pull,
     read::{Flag, Lanes, List, Str, filled, is_filled, leaf, parse, plain},
 };
 
@@ -60,6 +61,9 @@ struct Wire<'a> {
     is_error: Flag,
 }
 
+/// Where the events of a message stand in those of the run.
+const EVENT: &str = "event/";
+
 impl Dialect for ClaudeCode {
     fn event(&mut self, event: &Event<'_>, out: &mut Output) {
         match self.read(event, out) {
@@ -74,6 +78,13 @@ impl ClaudeCode {
     const MOST_INSIDE: usize = 256;
 
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
+        if let Some((call, growth)) = growth_of(event.data) {
+            let (message, lanes) = self.message(call);
+            let before = std::mem::replace(&mut out.prefix, EVENT);
+            let grown = message.grow(growth, lanes, out);
+            out.prefix = before;
+            return grown;
+        }
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         match wire.kind.as_str() {
             "stream_event" => self.streamed(&wire, out)?,
@@ -106,7 +117,7 @@ impl ClaudeCode {
         let event = wire.event.as_ref()?;
         let (message, lanes) = self.message(wire.parent_tool_use_id.as_str());
         let main = message.inside == 0;
-        let before = std::mem::replace(&mut out.prefix, "event/");
+        let before = std::mem::replace(&mut out.prefix, EVENT);
         let said = message.event(event.kind.as_str(), event, lanes, out);
         out.prefix = before;
         match said? {
@@ -256,4 +267,26 @@ impl ClaudeCode {
             out.push(Body::Usage(Box::new(all)));
         }
     }
+}
+
+/// A streamed event by which a block grows, and the call whose agent writes it.
+fn growth_of(data: &str) -> Option<(&str, Growth<'_>)> {
+    let mut json = Pull::object(data)?;
+    let (mut kind, mut growth, mut call) = (None, None, None);
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key {
+            "type" if json.word()? == "stream_event" => kind = Some(()),
+            "event" if growth.is_none() => {
+                json.open(b'{')?;
+                growth = Some(Growth::read(&mut json)?);
+            }
+            "parent_tool_use_id" if call.is_none() => call = Some(json.word_or_null()?),
+            "session_id" | "uuid" | "ttft_ms" => json.skip()?,
+            _ => return None,
+        }
+    }
+    json.end()?;
+    kind?;
+    Some((call.flatten().unwrap_or_default(), growth?))
 }

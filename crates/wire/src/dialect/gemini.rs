@@ -14,6 +14,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     partial_args::PartialArgs,
+    pull::Pull,
     read::{Flag, Lanes, List, Num, Str, error_info, is_filled, leaf, parse},
 };
 
@@ -24,8 +25,8 @@ use super::{
 pub(super) struct Gemini {
     choices: BTreeMap<u16, Choice>,
     usage: Usage,
-    /// The last usage as written: most events of a stream repeat it or change one number of it.
-    usage_text: String,
+    /// The counts stated last: events repeat them.
+    counts: Counts,
     finishing: bool,
 }
 
@@ -155,6 +156,14 @@ impl Dialect for Gemini {
 
 impl Gemini {
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
+        if let Some(growth) = Growth::of_event(event.data)
+            && let Some(choice) = self.choices.get_mut(&growth.choice).filter(|choice| choice.begun)
+        {
+            let lane = choice.text(growth.choice, growth.channel, out);
+            out.delta(lane, growth.text, leaf(TEXT, &[0, 0]));
+            self.count(growth.counts, None, out);
+            return Some(());
+        }
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         if let Some(error) = wire.error {
             out.error(error_info(error));
@@ -189,23 +198,21 @@ impl Gemini {
             }
         }
         if let Some(usage) = wire.usage_metadata {
-            self.count(usage, out);
+            self.count(parse(usage).unwrap_or_default(), Some(usage), out);
         }
         Some(())
     }
 
-    fn count(&mut self, raw: &RawValue, out: &mut Output) {
+    fn count(&mut self, counts: Counts, raw: Option<&RawValue>, out: &mut Output) {
         // The statement as written is kept from the last event on only: it would cost every event a copy.
-        let last = self.finishing && self.usage.stated.raw.is_none();
-        if self.usage_text == raw.get() && !last {
+        let raw = raw.filter(|_| self.finishing);
+        if counts == Counts::default() || (counts == self.counts && (raw.is_none() || self.usage.stated.raw.is_some()))
+        {
             return;
         }
-        self.usage_text.clear();
-        self.usage_text.push_str(raw.get());
-        let Some(mut usage) = usage_of(raw) else { return };
-        if self.finishing {
-            usage.stated.raw = Some(Json::from(raw));
-        }
+        self.counts = counts;
+        let mut usage = counts.usage();
+        usage.stated.raw = raw.map(Json::from);
         self.usage.update(&usage);
         out.push(Body::Usage(Box::new(self.usage.clone())));
     }
@@ -227,7 +234,7 @@ impl Choice {
                 part.thought_signature.filled().map(|_| self.open.unwrap_or_else(|| self.text(choice, channel, out)))
             } else {
                 let lane = self.text(choice, channel, out);
-                out.delta(lane, part.text.clone(), leaf("candidates/*/content/parts/*/text", &at));
+                out.delta(lane, part.text.clone(), leaf(TEXT, &at));
                 Some(lane)
             }
         } else if let Some(call) = part.function_call {
@@ -481,41 +488,144 @@ fn reason(stated: &str, calls: bool) -> FinishReason {
     }
 }
 
-/// The provider's numbers. The prompt includes what a cache served; results of tools that the provider ran are counted beside it, and
+/// What the provider counts. The prompt includes what a cache served; results of tools that the provider ran are counted beside it, and
 /// thoughts beside the candidates.
-fn usage_of(raw: &RawValue) -> Option<Usage> {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Wire {
-        prompt_token_count: Num,
-        candidates_token_count: Num,
-        cached_content_token_count: Num,
-        thoughts_token_count: Num,
-        tool_use_prompt_token_count: Num,
-        total_token_count: Num,
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Counts {
+    prompt_token_count: Num,
+    candidates_token_count: Num,
+    cached_content_token_count: Num,
+    thoughts_token_count: Num,
+    tool_use_prompt_token_count: Num,
+    total_token_count: Num,
+}
+
+impl Counts {
+    fn usage(self) -> Usage {
+        let uncached = self.prompt_token_count.0.map(|prompt| {
+            prompt
+                .saturating_sub(self.cached_content_token_count.or_zero())
+                .saturating_add(self.tool_use_prompt_token_count.or_zero())
+        });
+        Usage {
+            uncached_input: uncached,
+            cache_read: self.cached_content_token_count.0,
+            output: self.candidates_token_count.0,
+            reasoning: self.thoughts_token_count.0,
+            stated: Stated {
+                input: self.prompt_token_count.0,
+                output: self.candidates_token_count.0,
+                cached: self.cached_content_token_count.0,
+                reasoning: self.thoughts_token_count.0,
+                total: self.total_token_count.0,
+                ..Stated::default()
+            },
+            ..Usage::default()
+        }
     }
-    let wire: Wire = parse(raw)?;
-    let uncached = wire.prompt_token_count.0.map(|prompt| {
-        prompt
-            .saturating_sub(wire.cached_content_token_count.or_zero())
-            .saturating_add(wire.tool_use_prompt_token_count.or_zero())
-    });
-    let usage = Usage {
-        uncached_input: uncached,
-        cache_read: wire.cached_content_token_count.0,
-        output: wire.candidates_token_count.0,
-        reasoning: wire.thoughts_token_count.0,
-        stated: Stated {
-            input: wire.prompt_token_count.0,
-            output: wire.candidates_token_count.0,
-            cached: wire.cached_content_token_count.0,
-            reasoning: wire.thoughts_token_count.0,
-            total: wire.total_token_count.0,
-            ..Stated::default()
-        },
-        ..Usage::default()
-    };
-    (usage != Usage::default()).then_some(usage)
+
+    fn read(json: &mut Pull<'_>) -> Option<Self> {
+        let mut counts = Self::default();
+        json.open(b'{')?;
+        let mut first = true;
+        while let Some(key) = json.key(&mut first)? {
+            let count = match key {
+                "promptTokenCount" => &mut counts.prompt_token_count,
+                "candidatesTokenCount" => &mut counts.candidates_token_count,
+                "cachedContentTokenCount" => &mut counts.cached_content_token_count,
+                "thoughtsTokenCount" => &mut counts.thoughts_token_count,
+                "toolUsePromptTokenCount" => &mut counts.tool_use_prompt_token_count,
+                "totalTokenCount" => &mut counts.total_token_count,
+                _ => {
+                    json.skip()?;
+                    continue;
+                }
+            };
+            count.0 = Some(json.count()?);
+        }
+        Some(counts)
+    }
+}
+
+const TEXT: &str = "candidates/*/content/parts/*/text";
+
+/// A piece of the text of one candidate, and nothing else but counts.
+#[derive(Debug)]
+struct Growth<'a> {
+    choice: u16,
+    channel: Channel,
+    text: Str<'a>,
+    counts: Counts,
+}
+
+impl<'a> Growth<'a> {
+    fn of_event(data: &'a str) -> Option<Self> {
+        let mut json = Pull::object(data)?;
+        let (mut candidate, mut counts) = (None, Counts::default());
+        let mut first = true;
+        while let Some(key) = json.key(&mut first)? {
+            match key {
+                "candidates" if candidate.is_none() => {
+                    json.open(b'[')?;
+                    let mut first = true;
+                    json.more(&mut first, b']')?.then_some(())?;
+                    candidate = Some(Self::read_candidate(&mut json)?);
+                    json.at_end(&mut first, b']')?;
+                }
+                "usageMetadata" => counts = Counts::read(&mut json)?,
+                "modelVersion" | "responseId" | "createTime" => json.skip()?,
+                _ => return None,
+            }
+        }
+        json.end()?;
+        let (choice, channel, text) = candidate?;
+        Some(Self { choice, channel, text, counts }).filter(|growth| growth.text.filled().is_some())
+    }
+
+    fn read_candidate(json: &mut Pull<'a>) -> Option<(u16, Channel, Str<'a>)> {
+        let (mut choice, mut part) = (0, None);
+        json.open(b'{')?;
+        let mut first = true;
+        while let Some(key) = json.key(&mut first)? {
+            match key {
+                "index" => choice = u16::try_from(json.count()?).ok()?,
+                "content" if part.is_none() => {
+                    json.open(b'{')?;
+                    let mut first = true;
+                    while let Some(key) = json.key(&mut first)? {
+                        match key {
+                            "parts" if part.is_none() => part = Some(Self::read_parts(json)?),
+                            "role" => json.skip()?,
+                            _ => return None,
+                        }
+                    }
+                }
+                _ => return None,
+            }
+        }
+        let (channel, text) = part?;
+        Some((choice, channel, text))
+    }
+
+    fn read_parts(json: &mut Pull<'a>) -> Option<(Channel, Str<'a>)> {
+        let (mut channel, mut text) = (Channel::Text, None);
+        json.open(b'[')?;
+        let mut first = true;
+        json.more(&mut first, b']')?.then_some(())?;
+        json.open(b'{')?;
+        let mut in_part = true;
+        while let Some(key) = json.key(&mut in_part)? {
+            match key {
+                "text" if text.is_none() => text = Some(json.string()?),
+                "thought" if json.flag()? => channel = Channel::Reasoning,
+                "thought" => {}
+                _ => return None,
+            }
+        }
+        json.at_end(&mut first, b']')?;
+        Some((channel, text?))
+    }
 }
 
 fn annotation(lane: Lane, form: &'static str, value: &RawValue) -> Body {

@@ -14,6 +14,7 @@ mod ollama;
 mod openai_chat;
 mod openai_responses;
 mod partial_args;
+mod pull;
 mod raw;
 mod read;
 #[cfg(test)]

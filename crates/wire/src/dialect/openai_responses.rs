@@ -13,6 +13,7 @@ use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
+    pull::Pull,
     read::{Lanes, List, Num, Str, error_info, filled, is_filled, leaf, parse, plain},
 };
 
@@ -202,24 +203,27 @@ impl OpenAiResponses {
             out.ended = true;
             return Some(());
         }
+        if let Some((grows, at, text)) = growth_of(event.data) {
+            self.take(grows, at, text, out);
+            return Some(());
+        }
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         let kind = wire.kind.get().or(event.name).unwrap_or_default();
         let output = wire.output_index.or_zero();
-        let content = (output, Kind::Content, wire.content_index.or_zero());
-        let summary = (output, Kind::Summary, wire.summary_index.or_zero());
+        let at = [output, wire.content_index.or_zero(), wire.summary_index.or_zero()];
+        let content = (output, Kind::Content, at[1]);
+        let summary = (output, Kind::Summary, at[2]);
+        if let Some(grows) = Grows::of(kind) {
+            self.take(grows, at, wire.delta, out);
+            if let (Grows::Part(_, channel), Some(logprobs)) =
+                (grows, wire.logprobs.filter(|list| is_filled(Some(list))))
+            {
+                let ordinal = self.part(grows.slot(at), |_| {});
+                out.push(annotation(Lane::new(channel).in_part(ordinal), "logprobs", logprobs));
+            }
+            return Some(());
+        }
         match kind {
-            "response.output_text.delta" => self.grow(content, Channel::Text, &wire, out),
-            "response.reasoning_text.delta" => self.grow(content, Channel::Reasoning, &wire, out),
-            "response.reasoning_summary_text.delta" => self.grow(summary, Channel::Reasoning, &wire, out),
-            "response.refusal.delta" => self.grow(content, Channel::Refusal, &wire, out),
-            "response.audio.transcript.delta" => self.grow(content, Channel::Transcript, &wire, out),
-            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
-                self.grow_call(output, Channel::Arguments, &wire.delta, out);
-            }
-            "response.mcp_call_arguments.delta" | "response.code_interpreter_call_code.delta" => {
-                self.grow_call(output, Channel::ProviderTool, &wire.delta, out);
-            }
-
             "response.output_text.done" => self.whole(content, Channel::Text, wire.text?, "text", out),
             "response.reasoning_text.done" => self.whole(content, Channel::Reasoning, wire.text?, "text", out),
             "response.reasoning_summary_text.done" => self.whole(summary, Channel::Reasoning, wire.text?, "text", out),
@@ -293,20 +297,30 @@ impl OpenAiResponses {
         Some(())
     }
 
-    fn grow(&mut self, slot: Slot, channel: Channel, wire: &Wire<'_>, out: &mut Output) {
-        let ordinal = match self.last {
-            Some((last, ordinal)) if last == slot => ordinal,
-            _ => {
-                let ordinal = self.part(slot, |part| part.said = true);
-                self.last = Some((slot, ordinal));
-                ordinal
+    /// A text grows.
+    fn take(&mut self, grows: Grows, at: [u64; 3], text: Str<'_>, out: &mut Output) {
+        match grows {
+            Grows::Part(_, channel) => {
+                let slot = grows.slot(at);
+                let ordinal = match self.last {
+                    Some((last, ordinal)) if last == slot => ordinal,
+                    _ => {
+                        let ordinal = self.part(slot, |part| part.said = true);
+                        self.last = Some((slot, ordinal));
+                        ordinal
+                    }
+                };
+                out.delta(Lane::new(channel).in_part(ordinal), text, DELTA);
             }
-        };
-        let lane = Lane::new(channel).in_part(ordinal);
-        if let Some(logprobs) = wire.logprobs.filter(|logprobs| is_filled(Some(logprobs))) {
-            out.push(annotation(lane, "logprobs", logprobs));
+            Grows::Call(channel) => {
+                let mut call = self.call(at[0], channel);
+                if !call.said && text.filled().is_some() {
+                    call.said = true;
+                    self.set_call(at[0], call);
+                }
+                out.delta(call.lane, text, DELTA);
+            }
         }
-        out.delta(lane, wire.delta.clone(), DELTA);
     }
 
     /// The text of a part, whole: a repeat if it was said before.
@@ -508,15 +522,6 @@ impl OpenAiResponses {
         }
     }
 
-    fn grow_call(&mut self, output: u64, channel: Channel, text: &Str<'_>, out: &mut Output) {
-        let mut call = self.call(output, channel);
-        out.delta(call.lane, text.clone(), DELTA);
-        if !call.said && text.filled().is_some() {
-            call.said = true;
-            self.set_call(output, call);
-        }
-    }
-
     fn whole_call(&mut self, output: u64, channel: Channel, text: &RawValue, leaf: Leaf, out: &mut Output) {
         let mut call = self.call(output, channel);
         call.whole(plain(text), leaf, out);
@@ -642,6 +647,64 @@ impl Call {
 }
 
 const DELTA: Leaf = Leaf::new("delta", [0; 4]);
+
+/// What a delta is a piece of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grows {
+    Part(Kind, Channel),
+    Call(Channel),
+}
+
+impl Grows {
+    fn of(kind: &str) -> Option<Self> {
+        Some(match kind {
+            "response.output_text.delta" => Self::Part(Kind::Content, Channel::Text),
+            "response.reasoning_text.delta" => Self::Part(Kind::Content, Channel::Reasoning),
+            "response.reasoning_summary_text.delta" => Self::Part(Kind::Summary, Channel::Reasoning),
+            "response.refusal.delta" => Self::Part(Kind::Content, Channel::Refusal),
+            "response.audio.transcript.delta" => Self::Part(Kind::Content, Channel::Transcript),
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                Self::Call(Channel::Arguments)
+            }
+            "response.mcp_call_arguments.delta" | "response.code_interpreter_call_code.delta" => {
+                Self::Call(Channel::ProviderTool)
+            }
+            _ => return None,
+        })
+    }
+
+    /// The part, of the indices of the output, its content and its summary.
+    fn slot(self, [output, content, summary]: [u64; 3]) -> Slot {
+        match self {
+            Self::Part(Kind::Summary, _) => (output, Kind::Summary, summary),
+            _ => (output, Kind::Content, content),
+        }
+    }
+}
+
+/// Reads a delta that has nothing but its text, without the general way.
+fn growth_of(data: &str) -> Option<(Grows, [u64; 3], Str<'_>)> {
+    let mut json = Pull::object(data)?;
+    let (mut grows, mut text, mut at) = (None, None, [0; 3]);
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key {
+            "type" => grows = Some(Grows::of(json.word()?)?),
+            "delta" if text.is_none() => text = Some(json.string()?),
+            "output_index" => at[0] = json.count()?,
+            "content_index" => at[1] = json.count()?,
+            "summary_index" => at[2] = json.count()?,
+            "logprobs" => {
+                json.open(b'[')?;
+                json.at_end(&mut true, b']')?;
+            }
+            "item_id" | "sequence_number" | "obfuscation" => json.skip()?,
+            _ => return None,
+        }
+    }
+    json.end()?;
+    Some((grows?, at, text?))
+}
 
 /// Where a text stands in a part, in the content of an item and in the summary of one.
 struct Field {
