@@ -92,7 +92,7 @@ pub enum Body {
     Heartbeat,
     /// An event that this version does not understand, as it came.
     Raw(Box<Raw>),
-    /// A chunk of a kind that this version does not know, read from its JSON form. Its fields are in [`Meta::extra`].
+    /// A chunk of a kind that this version does not know, read from its JSON form. Its fields are in [`Meta::extra`](crate::Meta::extra).
     Unknown(Box<Text>),
 }
 
@@ -156,7 +156,7 @@ pub struct ToolCall {
 /// What a tool gave back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// Its lane, of channel [`Channel::ToolResult`].
+    /// Its lane, of channel [`Channel::ToolResult`](crate::Channel::ToolResult).
     pub lane: Lane,
     /// The id of the call it answers.
     pub id: Text,
@@ -255,7 +255,7 @@ pub struct Raw {
     pub data: Text,
 }
 
-/// The outcome of an invocation in a chunk. Only [`Chunk::end`] makes one, from an [`EndToken`]; reading a chunk from JSON repeats one
+/// The outcome of an invocation in a chunk. Only [`Chunk::end`](crate::Chunk::end) makes one, from an [`EndToken`](crate::EndToken); reading a chunk from JSON repeats one
 /// that was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct End(Arc<Outcome>);

@@ -1,7 +1,7 @@
 use crate::{Channel, names::names};
 
 names! {
-    /// [`Body`] without its data: what an observer's interest is made of. Deltas have one kind per channel.
+    /// [`Body`](crate::Body) without its data: what an observer's interest is made of. Deltas have one kind per channel.
     ///
     /// ```
     /// use streamkeeper_contract::ChunkKind;
@@ -24,67 +24,67 @@ names! {
         ProviderToolDelta = "provider_tool_delta",
         /// A piece of a transcript.
         TranscriptDelta = "transcript_delta",
-        /// See [`Body::RunStart`].
+        /// See [`Body::RunStart`](crate::Body::RunStart).
         RunStart = "run_start",
-        /// See [`Body::RunEnd`].
+        /// See [`Body::RunEnd`](crate::Body::RunEnd).
         RunEnd = "run_end",
-        /// See [`Body::MessageStart`].
+        /// See [`Body::MessageStart`](crate::Body::MessageStart).
         MessageStart = "message_start",
-        /// See [`Body::MessageEnd`].
+        /// See [`Body::MessageEnd`](crate::Body::MessageEnd).
         MessageEnd = "message_end",
-        /// See [`Body::StepStart`].
+        /// See [`Body::StepStart`](crate::Body::StepStart).
         StepStart = "step_start",
-        /// See [`Body::StepEnd`].
+        /// See [`Body::StepEnd`](crate::Body::StepEnd).
         StepEnd = "step_end",
-        /// See [`Body::PartStart`].
+        /// See [`Body::PartStart`](crate::Body::PartStart).
         PartStart = "part_start",
-        /// See [`Body::PartEnd`].
+        /// See [`Body::PartEnd`](crate::Body::PartEnd).
         PartEnd = "part_end",
-        /// See [`Body::Snapshot`].
+        /// See [`Body::Snapshot`](crate::Body::Snapshot).
         Snapshot = "snapshot",
-        /// See [`Body::ToolCallStart`].
+        /// See [`Body::ToolCallStart`](crate::Body::ToolCallStart).
         ToolCallStart = "tool_call_start",
-        /// See [`Body::ToolCallEnd`].
+        /// See [`Body::ToolCallEnd`](crate::Body::ToolCallEnd).
         ToolCallEnd = "tool_call_end",
-        /// See [`Body::ToolCall`].
+        /// See [`Body::ToolCall`](crate::Body::ToolCall).
         ToolCall = "tool_call",
-        /// See [`Body::ToolResult`].
+        /// See [`Body::ToolResult`](crate::Body::ToolResult).
         ToolResult = "tool_result",
-        /// See [`Body::ProviderToolStart`].
+        /// See [`Body::ProviderToolStart`](crate::Body::ProviderToolStart).
         ProviderToolStart = "provider_tool_start",
-        /// See [`Body::ProviderToolEnd`].
+        /// See [`Body::ProviderToolEnd`](crate::Body::ProviderToolEnd).
         ProviderToolEnd = "provider_tool_end",
-        /// See [`Body::ProviderToolOutput`].
+        /// See [`Body::ProviderToolOutput`](crate::Body::ProviderToolOutput).
         ProviderToolOutput = "provider_tool_output",
-        /// See [`Body::Opaque`].
+        /// See [`Body::Opaque`](crate::Body::Opaque).
         Opaque = "opaque",
-        /// See [`Body::Annotation`].
+        /// See [`Body::Annotation`](crate::Body::Annotation).
         Annotation = "annotation",
-        /// See [`Body::Media`].
+        /// See [`Body::Media`](crate::Body::Media).
         Media = "media",
-        /// See [`Body::Usage`].
+        /// See [`Body::Usage`](crate::Body::Usage).
         Usage = "usage",
-        /// See [`Body::Finish`].
+        /// See [`Body::Finish`](crate::Body::Finish).
         Finish = "finish",
-        /// See [`Body::End`].
+        /// See [`Body::End`](crate::Body::End).
         End = "end",
-        /// See [`Body::Error`].
+        /// See [`Body::Error`](crate::Body::Error).
         Error = "error",
-        /// See [`Body::Discard`].
+        /// See [`Body::Discard`](crate::Body::Discard).
         Discard = "discard",
-        /// See [`Body::StateSnapshot`].
+        /// See [`Body::StateSnapshot`](crate::Body::StateSnapshot).
         StateSnapshot = "state_snapshot",
-        /// See [`Body::StateDelta`].
+        /// See [`Body::StateDelta`](crate::Body::StateDelta).
         StateDelta = "state_delta",
-        /// See [`Body::MessagesSnapshot`].
+        /// See [`Body::MessagesSnapshot`](crate::Body::MessagesSnapshot).
         MessagesSnapshot = "messages_snapshot",
-        /// See [`Body::Custom`].
+        /// See [`Body::Custom`](crate::Body::Custom).
         Custom = "custom",
-        /// See [`Body::Heartbeat`].
+        /// See [`Body::Heartbeat`](crate::Body::Heartbeat).
         Heartbeat = "heartbeat",
-        /// See [`Body::Raw`].
+        /// See [`Body::Raw`](crate::Body::Raw).
         Raw = "raw",
-        /// See [`Body::Unknown`].
+        /// See [`Body::Unknown`](crate::Body::Unknown).
         Unknown = "unknown",
     }
 }

@@ -150,4 +150,7 @@ mod pages {
 
     #[doc = include_str!("../../../docs/observer-contract.md")]
     struct ObserverContract;
+
+    #[doc = include_str!("../../../docs/determinism.md")]
+    struct Determinism;
 }
