@@ -271,6 +271,11 @@ impl Edits {
         self.0.push((range, with.to_string()));
     }
 
+    /// Takes over the changes of a part of the text that begins at `at`.
+    pub(crate) fn extend_from(&mut self, part: Edits, at: usize) {
+        self.0.extend(part.0.into_iter().map(|(range, with)| (range.start + at..range.end + at, with)));
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

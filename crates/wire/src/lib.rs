@@ -4,6 +4,7 @@
 //! only [`Decoded`], the adapter for streams of bytes, reads a clock. Depend on this crate to read recorded or live model streams without the rest of Streamkeeper.
 #![forbid(unsafe_code)]
 
+mod base64;
 mod decoded;
 mod decoder;
 mod detect;

@@ -24,8 +24,6 @@ struct Array {
     begun: bool,
     elements: u64,
     over: bool,
-    /// Elements were put in or left out, so the provider's commas are no longer right.
-    disturbed: bool,
 }
 
 impl Envelope {
@@ -47,6 +45,11 @@ impl Envelope {
         self.learn(frame);
         match (self.framing, frame.data, frame.data_at) {
             (Framing::JsonArray, ..) => self.element(frame, Some(json), out),
+            (Framing::AwsEventStream, ..) => {
+                let headers =
+                    frame.raw.get(4..8).map_or(0, |bytes| bytes.iter().fold(0, |n, b| n << 8 | usize::from(*b)));
+                message(frame.raw.get(12..12 + headers).unwrap_or_default(), json, out);
+            }
             (_, Some(data), Some(at)) if frame.raw.len() >= at + data.len() => {
                 out.extend_from_slice(&frame.raw[..at]);
                 line(json, out);
@@ -65,7 +68,6 @@ impl Envelope {
         let (last, clean) = (self.last, self.clean);
         self.learn(frame);
         (self.last, self.clean) = (last, clean);
-        self.array.disturbed = true;
     }
 
     /// An event of our own.
@@ -75,10 +77,10 @@ impl Envelope {
                 if self.array.over {
                     return;
                 }
-                self.array.disturbed = true;
                 self.separate(out);
                 out.extend_from_slice(event.json.as_bytes());
             }
+            Framing::AwsEventStream => message(&headers(event.name.as_deref().unwrap_or("chunk")), &event.json, out),
             Framing::Sse => {
                 self.settle(out);
                 if let Some(name) = event.name.as_deref().filter(|_| self.names != Some(false)) {
@@ -105,6 +107,11 @@ impl Envelope {
         if self.framing == Framing::JsonArray && !std::mem::replace(&mut self.array.over, true) {
             out.extend_from_slice(if self.array.begun { b"\n]" } else { b"[]" });
         }
+    }
+
+    /// Whether events carry names, as far as is known.
+    pub(super) fn has_names(&self) -> bool {
+        self.names != Some(false)
     }
 
     fn learn(&mut self, frame: &Frame<'_>) {
@@ -157,25 +164,27 @@ impl Envelope {
 
     /// A frame of a JSON array, with its own payload or another one.
     fn element(&mut self, frame: &Frame<'_>, json: Option<&str>, out: &mut Vec<u8>) {
-        let (Some(data), Some(at)) = (frame.data, frame.data_at) else {
-            if !self.array.begun && frame.raw.contains(&b']') && self.array.disturbed && !frame.raw.contains(&b'[') {
-                out.push(b'[');
-            }
-            self.array.begun |= frame.raw.contains(&b'[');
-            self.array.over |= frame.raw.contains(&b']');
-            return out.extend_from_slice(frame.raw);
+        let (data, at) = match (frame.data, frame.data_at) {
+            (Some(data), Some(at)) => (Some(json.unwrap_or(data)), at),
+            _ => (None, frame.raw.len()),
         };
-        let tail = frame.raw.get(at + data.len()..).unwrap_or_default();
-        if self.array.disturbed {
+        let (before, rest) = frame.raw.split_at(at.min(frame.raw.len()));
+        let has = |byte: u8| before.contains(&byte);
+        let fits = has(b'[') != self.array.begun && (data.is_none() || has(b',') == (self.array.elements > 0));
+        if fits {
+            out.extend_from_slice(before);
+            self.array.begun = true;
+            self.array.elements += u64::from(data.is_some());
+        } else if data.is_some() {
             self.separate(out);
         } else {
-            out.extend_from_slice(&frame.raw[..at]);
-            self.array.begun = true;
-            self.array.elements += 1;
+            out.extend_from_slice(if self.array.begun { b"\n]" } else { b"[]" });
         }
-        out.extend_from_slice(json.unwrap_or(data).as_bytes());
-        out.extend_from_slice(tail);
-        self.array.over |= tail.contains(&b']');
+        self.array.over |= data.is_none() && has(b']');
+        if let Some(json) = data {
+            out.extend_from_slice(json.as_bytes());
+            out.extend_from_slice(rest.get(frame.data.map_or(0, str::len)..).unwrap_or_default());
+        }
     }
 
     /// What stands before an element.
@@ -188,6 +197,36 @@ impl Envelope {
         }
         self.array.elements += 1;
     }
+}
+
+/// An AWS message: two lengths and their checksum, headers, payload, and the checksum of it all.
+fn message(headers: &[u8], payload: &str, out: &mut Vec<u8>) {
+    let total = u32::try_from(16 + headers.len() + payload.len()).unwrap_or(u32::MAX);
+    let start = out.len();
+    out.extend_from_slice(&total.to_be_bytes());
+    out.extend_from_slice(&u32::try_from(headers.len()).unwrap_or(u32::MAX).to_be_bytes());
+    let checksum = crc32fast::hash(&out[start..]);
+    out.extend_from_slice(&checksum.to_be_bytes());
+    out.extend_from_slice(headers);
+    out.extend_from_slice(payload.as_bytes());
+    let checksum = crc32fast::hash(&out[start..]);
+    out.extend_from_slice(&checksum.to_be_bytes());
+}
+
+/// The headers of an event, or of an exception if its name says so.
+fn headers(name: &str) -> Vec<u8> {
+    let (kind, named) =
+        if name.ends_with("Exception") { ("exception", ":exception-type") } else { ("event", ":event-type") };
+    let mut out = Vec::new();
+    for (key, value) in [(named, name), (":content-type", "application/json"), (":message-type", kind)] {
+        out.push(u8::try_from(key.len()).unwrap_or(u8::MAX));
+        out.extend_from_slice(key.as_bytes());
+        // A string.
+        out.push(7);
+        out.extend_from_slice(&u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes());
+        out.extend_from_slice(value.as_bytes());
+    }
+    out
 }
 
 /// JSON on one line. Line ends stand in JSON only between its words.

@@ -1,6 +1,7 @@
 //! The provider's bytes back, changed only where an observer changed them.
 
 mod envelope;
+mod payload;
 mod shape;
 mod splice;
 mod template;
@@ -67,8 +68,8 @@ pub struct Passthrough {
     lanes: Vec<(Lane, Template)>,
     /// An error of the provider was written: its streams end with one.
     failed: bool,
-    /// The provider's own `end` chunk was not written.
-    end_left_out: bool,
+    /// Calls of which the beginning was withheld: what follows of them is withheld with its event.
+    withheld_calls: Vec<Lane>,
 }
 
 /// Where the current frame is.
@@ -151,7 +152,7 @@ impl Passthrough {
             notable: false,
             lanes: Vec::new(),
             failed: false,
-            end_left_out: false,
+            withheld_calls: Vec::new(),
         }
     }
 
@@ -224,13 +225,14 @@ impl Passthrough {
             chunks.push(chunk);
         }
         self.notable = new_lane || self.parts.is_empty() || self.parts.iter().any(|part| !part.is_delta());
-        let Some(json) = self.decoder.frame().and_then(|frame| frame.data).filter(|_| self.state == State::Open) else {
+        let Some(data) = self.decoder.frame().and_then(|frame| frame.data).filter(|_| self.state == State::Open) else {
             return;
         };
-        if let Some(shape) = shape_of(&mut self.shape, &self.decoder) {
-            shape.came(json);
+        let json = payload::unwrap(self.decoder.format(), data);
+        if let Some(shape) = shape_of(&mut self.shape, &self.decoder, &json) {
+            shape.came(&json);
             if self.notable {
-                shape.seen(json);
+                shape.seen(&json);
             }
         }
     }
@@ -241,9 +243,10 @@ impl Passthrough {
             return false;
         }
         let Some(frame) = self.decoder.frame() else { return false };
-        let Some(shape) = shape_of(&mut self.shape, &self.decoder) else { return false };
-        let template = frame.data.and_then(|data| Template::new(frame.name, data, leaf, shape.identity()));
-        if let Some(template) = template {
+        let Some(data) = frame.data else { return false };
+        let json = payload::unwrap(self.decoder.format(), data);
+        let Some(shape) = shape_of(&mut self.shape, &self.decoder, &json) else { return false };
+        if let Some(template) = Template::new(frame.name, &json, leaf, shape.identity()) {
             if self.lanes.len() == MAX_LANES {
                 self.lanes.remove(0);
             }
@@ -284,9 +287,10 @@ impl Passthrough {
         }
         envelope.pass(&frame, out);
         if self.notable
-            && let (Some(json), Some(shape)) = (frame.data, &mut self.shape)
+            && let (Some(data), Some(shape)) = (frame.data, &mut self.shape)
         {
-            shape.written(frame.name, json, &mut delivered.iter());
+            let json = payload::unwrap(self.decoder.format(), data);
+            shape.written(frame.name, &json, &mut delivered.iter());
             self.failed |= delivered.iter().any(|chunk| chunk.kind() == ChunkKind::Error);
         }
         Ok(())
@@ -326,18 +330,12 @@ impl Passthrough {
     /// In formats of another kind the stream just ends. Codes and reasons are those of the outcome; messages of providers are left out.
     pub fn end(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
         self.state = State::Done;
-        let framing = self.decoder.framing();
-        let Some(shape) = shape_of(&mut self.shape, &self.decoder) else { return };
-        let events = match Ending::of(outcome) {
-            None if self.end_left_out => shape.finished(outcome),
-            None => return,
-            Some(ending) if self.failed && !ending.is_stop => Vec::new(),
-            Some(ending) => shape.ending(&ending),
-        };
-        if framing.is_none() {
+        let Some(ending) = Ending::of(outcome).filter(|ending| ending.is_stop || !self.failed) else { return };
+        if self.decoder.framing().is_none() {
             return;
         }
-        for event in events {
+        let Some(shape) = shape_of(&mut self.shape, &self.decoder, "") else { return };
+        for event in shape.ending(&ending) {
             self.put_event(event, true, out);
         }
         envelope_of(&mut self.envelope, &self.decoder).end(out);
@@ -345,61 +343,65 @@ impl Passthrough {
 
     /// Writes the current frame with what of it was delivered, and before it what was released.
     fn rewrite(&mut self, delivered: &[Chunk], out: &mut Vec<u8>) -> Result<(), PassthroughError> {
-        let mut plan = Plan::new(&self.parts, delivered);
+        let mut plan = Plan::new(&self.parts, delivered, &self.withheld_calls);
         let format = self.decoder.format();
-        let data = self.decoder.frame().and_then(|frame| frame.data).map(str::to_owned);
+        let frame = self.decoder.frame();
+        let name = frame.and_then(|frame| frame.name).map(str::to_owned);
+        let json = frame.and_then(|frame| frame.data).map(|data| payload::unwrap(format, data).into_owned());
         let mut edits = Edits::default();
-        if let Some(json) = data.as_deref().filter(|_| plan.lost.is_none() && !plan.leave_out) {
+        if let Some(json) = json.as_deref().filter(|_| !plan.leave_out) {
             let changes: Vec<(Leaf, Value<'_>)> = plan.changes.iter().map(|(leaf, new)| (*leaf, new.value())).collect();
             if !splice(json, &changes, &mut edits).is_empty() {
                 plan.give_up(&self.parts);
+            }
+        }
+        for lane in &plan.withheld_calls {
+            if self.withheld_calls.len() < MAX_LANES {
+                self.withheld_calls.push(*lane);
             }
         }
         let mut lost = plan.lost.map(|kind| PassthroughError::NoPlace { kind, format });
         for (chunk, lane) in &plan.before {
             self.put_in(chunk, *lane, false, out).unwrap_or_else(|error| lost = Some(error));
         }
-        if plan.leave_out {
-            self.leave_out();
+        if plan.leave_out || !self.write_changed(name.as_deref(), json.as_deref(), edits, out) {
+            let Some(frame) = self.decoder.frame() else { return Ok(()) };
+            envelope_of(&mut self.envelope, &self.decoder).leave_out(&frame);
+            if let (Some(json), Some(shape)) = (&json, &mut self.shape) {
+                shape.left_out(name.as_deref(), json);
+            }
         } else {
-            self.write_changed(data.as_deref(), edits, out);
-            if let (Some(json), Some(shape)) = (&data, &mut self.shape) {
-                let name = self.decoder.frame().and_then(|frame| frame.name);
+            if let (Some(json), Some(shape)) = (&json, &mut self.shape) {
                 let own = |chunk: &&Chunk| self.parts.iter().any(|part| part.origin == chunk.origin());
-                shape.written(name, json, &mut delivered.iter().filter(own));
+                shape.written(name.as_deref(), json, &mut delivered.iter().filter(own));
             }
             self.failed |= delivered.iter().any(|chunk| chunk.kind() == ChunkKind::Error);
         }
         lost.map_or(Ok(()), Err)
     }
 
-    fn leave_out(&mut self) {
-        self.end_left_out |= self.parts.iter().any(|part| part.kind == ChunkKind::End);
-        let Some(frame) = self.decoder.frame() else { return };
-        envelope_of(&mut self.envelope, &self.decoder).leave_out(&frame);
-        if let (Some(json), Some(shape)) = (frame.data, &mut self.shape) {
-            shape.left_out(json);
-        }
-    }
-
-    fn write_changed(&mut self, data: Option<&str>, mut edits: Edits, out: &mut Vec<u8>) {
-        let name = self.decoder.frame().and_then(|frame| frame.name);
-        if let (Some(json), Some(shape)) = (data, &mut self.shape) {
+    /// Writes the current frame with these changes. `false` if it must not be written.
+    fn write_changed(&mut self, name: Option<&str>, json: Option<&str>, mut edits: Edits, out: &mut Vec<u8>) -> bool {
+        if let (Some(json), Some(shape)) = (json, &mut self.shape) {
             match shape.before(name, json) {
                 Before::Write => {}
                 Before::Insert(event) => self.put_event(event, false, out),
-                Before::LeaveOut => return self.leave_out(),
+                Before::LeaveOut => return false,
             }
         }
-        if let (Some(json), Some(shape)) = (data, &mut self.shape) {
+        if let (Some(json), Some(shape)) = (json, &mut self.shape) {
             shape.renumber(json, &mut edits);
         }
-        let Some(frame) = self.decoder.frame() else { return };
+        let Some(frame) = self.decoder.frame() else { return false };
         let envelope = envelope_of(&mut self.envelope, &self.decoder);
-        match data {
-            Some(json) if !edits.is_empty() => envelope.rewrite(&frame, &edits.apply(json), out),
+        match (json, frame.data) {
+            (Some(json), Some(data)) if !edits.is_empty() => {
+                let changed = edits.apply(json);
+                envelope.rewrite(&frame, &payload::wrap(self.decoder.format(), data, &changed), out);
+            }
             _ => envelope.pass(&frame, out),
         }
+        true
     }
 
     /// Writes a chunk that has no event of its own.
@@ -411,7 +413,7 @@ impl Passthrough {
         out: &mut Vec<u8>,
     ) -> Result<(), PassthroughError> {
         let no_place = PassthroughError::NoPlace { kind: chunk.kind(), format: self.decoder.format() };
-        let shape = shape_of(&mut self.shape, &self.decoder).ok_or(no_place)?;
+        let shape = shape_of(&mut self.shape, &self.decoder, "").ok_or(no_place)?;
         match chunk.body() {
             Body::End(_) => {}
             Body::Delta { text, .. } if text.is_empty() => {}
@@ -467,7 +469,11 @@ impl Passthrough {
         if let Some(shape) = &mut self.shape {
             event.json = shape.insert(event.json, after);
         }
-        envelope_of(&mut self.envelope, &self.decoder).event(&event, out);
+        let envelope = envelope_of(&mut self.envelope, &self.decoder);
+        if self.decoder.format() == Some(Format::BedrockInvoke) {
+            event = Event { name: Some("chunk".into()), json: payload::make(&event.json, envelope.has_names()) };
+        }
+        envelope.event(&event, out);
     }
 }
 
@@ -484,11 +490,16 @@ impl State {
     }
 }
 
-fn shape_of<'a>(shape_: &'a mut Option<Box<dyn Shape>>, decoder: &Decoder) -> Option<&'a mut Box<dyn Shape>> {
-    if shape_.is_none() {
-        *shape_ = decoder.format().map(shape);
+/// The shape of the stream, told from its format and, where that wraps others, from the first event.
+fn shape_of<'a>(
+    known: &'a mut Option<Box<dyn Shape>>,
+    decoder: &Decoder,
+    json: &str,
+) -> Option<&'a mut Box<dyn Shape>> {
+    if known.is_none() {
+        *known = decoder.format().map(|format| shape(format, json));
     }
-    shape_.as_mut()
+    known.as_mut()
 }
 
 fn envelope_of<'a>(envelope: &'a mut Option<Envelope>, decoder: &Decoder) -> &'a mut Envelope {
@@ -516,6 +527,8 @@ struct Plan<'a> {
     leave_out: bool,
     /// Something delivered has no place.
     lost: Option<ChunkKind>,
+    /// Calls of which the beginning was withheld here.
+    withheld_calls: Vec<Lane>,
 }
 
 #[derive(Debug)]
@@ -536,29 +549,40 @@ impl New<'_> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(parts: &[Part], delivered: &'a [Chunk]) -> Self {
+    fn new(parts: &[Part], delivered: &'a [Chunk], withheld_calls: &[Lane]) -> Self {
         let mut plan = Plan { own: vec![Vec::new(); parts.len()], ..Plan::default() };
         for chunk in delivered {
             match parts.iter().position(|part| part.origin == chunk.origin()) {
                 Some(at) => plan.own[at].push(chunk),
-                None if parts.iter().any(|part| part.kind == ChunkKind::End) && chunk.kind() == ChunkKind::End => {}
                 None => plan.before.push((Cow::Borrowed(chunk), None)),
             }
         }
         plan.move_calls(parts);
+        for (part, own) in parts.iter().zip(&plan.own) {
+            if own.is_empty() && matches!(part.kind, ChunkKind::ToolCallStart | ChunkKind::ProviderToolStart) {
+                plan.withheld_calls.extend(part.lane);
+            }
+        }
+        let of_withheld_call = |part: &Part| {
+            part.lane.is_some_and(|lane| withheld_calls.contains(&lane) || plan.withheld_calls.contains(&lane))
+        };
         let nothing = plan.own.iter().all(Vec::is_empty) && plan.before.iter().all(|(_, lane)| lane.is_none());
-        if nothing && parts.iter().any(|part| !part.is_delta()) {
+        if nothing && parts.iter().any(|part| !part.is_delta() || of_withheld_call(part)) {
             plan.leave_out = true;
             return plan;
         }
         let mut placed = true;
+        let mut changes = Vec::new();
         for (part, own) in parts.iter().zip(&plan.own) {
             match change(part, own) {
                 Ok(None) => {}
-                Ok(Some(new)) if !part.leaf.path.is_empty() => plan.changes.push((part.leaf, new)),
+                Ok(Some(new)) if !part.leaf.path.is_empty() && !of_withheld_call(part) => {
+                    changes.push((part.leaf, new));
+                }
                 Ok(Some(_)) | Err(()) => placed = false,
             }
         }
+        plan.changes = changes;
         if !placed {
             plan.give_up(parts);
         }
@@ -590,12 +614,32 @@ impl<'a> Plan<'a> {
             for chunk in own.drain(..) {
                 if part.is_delta() {
                     self.before.push((Cow::Borrowed(chunk), part.lane));
-                } else if !matches!(part.kind, ChunkKind::Usage | ChunkKind::Annotation | ChunkKind::MessageStart) {
+                } else if says_something(part.kind) {
                     self.lost = Some(part.kind);
                 }
             }
         }
     }
+}
+
+/// Whether a reader misses a chunk of this kind. Boundaries of what was left out are not missed, nor are notes about it.
+fn says_something(kind: ChunkKind) -> bool {
+    !matches!(
+        kind,
+        ChunkKind::RunStart
+            | ChunkKind::RunEnd
+            | ChunkKind::MessageStart
+            | ChunkKind::MessageEnd
+            | ChunkKind::StepStart
+            | ChunkKind::StepEnd
+            | ChunkKind::PartStart
+            | ChunkKind::PartEnd
+            | ChunkKind::ToolCallEnd
+            | ChunkKind::ProviderToolEnd
+            | ChunkKind::Usage
+            | ChunkKind::Annotation
+            | ChunkKind::Heartbeat
+    )
 }
 
 /// The new value of a part, or `None` if it stays. An error if there is no way to write it.

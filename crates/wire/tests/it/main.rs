@@ -1,4 +1,5 @@
 //! What the crate promises as a whole, on streams of many providers.
 
+mod endings;
 mod passthrough;
 mod streams;

@@ -1,6 +1,10 @@
 //! Passthrough: spec 2.8.
 
-use streamkeeper_wire::{Decoder, Format, Passthrough};
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use streamkeeper_contract::{Body, Channel, Chunk, Lane, Meta};
+use streamkeeper_wire::{Decoder, Format, Passthrough, PassthroughError, is_made_up};
 
 use crate::streams::{self, Stream};
 
@@ -9,8 +13,7 @@ fn identity(format: Format, body: &[u8], size: usize) -> Vec<u8> {
     let mut pass = Passthrough::new(Decoder::new(format));
     let (mut chunks, mut out) = (Vec::new(), Vec::new());
     let mut drain = |pass: &mut Passthrough| {
-        // Whether the format fits is for others to say.
-        while pass.next_frame(&mut chunks).unwrap_or(false) {
+        while pass.next_frame(&mut chunks).expect("the stream can be read") {
             pass.write(&chunks, &mut out).expect("nothing was changed");
         }
     };
@@ -26,12 +29,8 @@ fn identity(format: Format, body: &[u8], size: usize) -> Vec<u8> {
 /// The bytes that can be read: the last event of a stream that was broken off never leaves.
 fn whole(stream: &Stream) -> &[u8] {
     let cut_off = stream.path.starts_with("cut-off");
-    let end = if cut_off {
-        stream.body.windows(2).rposition(|two| two == b"\n\n").map_or(0, |at| at + 2)
-    } else {
-        stream.body.len()
-    };
-    &stream.body[..end]
+    let blank = || stream.body.windows(2).rposition(|two| two == b"\n\n");
+    &stream.body[..if cut_off { blank().map_or(0, |at| at + 2) } else { stream.body.len() }]
 }
 
 // spec 2.8
@@ -41,6 +40,238 @@ fn what_nobody_changed_leaves_byte_for_byte_however_it_is_cut() {
         for size in [1, 2, 3, 7, 64, usize::MAX] {
             let out = identity(stream.format, &stream.body, size);
             assert!(out == whole(&stream), "{}, {size} bytes at a time", stream.path);
+        }
+    }
+}
+
+/// An observer that does to text what the stack allows, as a script of bytes says.
+struct Editor<'a> {
+    script: std::iter::Cycle<std::slice::Iter<'a, u8>>,
+    holds: BTreeMap<Lane, (String, Meta)>,
+    /// Makes tool calls out of text.
+    calls: bool,
+    made: u16,
+}
+
+const NASTY: &str = "«\"\\\n\u{1}\u{2028}🦀»";
+
+impl<'a> Editor<'a> {
+    fn new(script: &'a [u8], calls: bool) -> Self {
+        Self { script: script.iter().cycle(), holds: BTreeMap::new(), calls, made: 0 }
+    }
+
+    fn next(&mut self) -> u8 {
+        *self.script.next().expect("a script is never empty")
+    }
+
+    fn feed(&mut self, chunk: Chunk, out: &mut Vec<Chunk>) {
+        let Body::Delta { lane, text } = chunk.body() else {
+            let held: Vec<Lane> = self.holds.keys().copied().filter(|lane| chunk.is_barrier_for(*lane)).collect();
+            held.into_iter().for_each(|lane| self.release(lane, 0, out));
+            out.push(chunk);
+            return;
+        };
+        let lane = *lane;
+        let may_edit = !matches!(lane.channel, Channel::Arguments | Channel::ProviderTool);
+        let decision = self.next() % 8;
+        if !self.holds.contains_key(&lane) {
+            match decision {
+                0..3 => return out.push(chunk),
+                3 if may_edit => {
+                    let mut amended = chunk.with_text(format!("{NASTY}{text}")).expect("a delta has text");
+                    amended.meta_mut().provenance.add(0);
+                    return out.push(amended);
+                }
+                _ => {}
+            }
+        }
+        let hold = self.holds.entry(lane).or_default();
+        hold.0.push_str(text);
+        hold.1 = chunk.meta().clone();
+        match decision {
+            0..4 => self.release(lane, 0, out),
+            4 => {
+                let keep = usize::from(self.next());
+                self.release(lane, keep, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn release(&mut self, lane: Lane, keep: usize, out: &mut Vec<Chunk>) {
+        let Some((text, mut meta)) = self.holds.remove(&lane) else { return };
+        meta.provenance.add(0);
+        let cut = (0..=text.len().saturating_sub(keep)).rev().find(|cut| text.is_char_boundary(*cut)).unwrap_or(0);
+        let (released, kept) = text.split_at(cut);
+        let decision = self.next() % 6;
+        let may_edit = !matches!(lane.channel, Channel::Arguments | Channel::ProviderTool);
+        let mut say = |text: &str| {
+            if !text.is_empty() {
+                out.push(Chunk::delta(lane, text).with_meta(meta.clone()));
+            }
+        };
+        match decision {
+            0 if may_edit => say("[gone]"),
+            1 if may_edit => {}
+            2 if may_edit && self.calls => {
+                say("before");
+                self.made += 1;
+                let call = Chunk::tool_call(
+                    lane.arguments(0x8000 + self.made),
+                    format!("derived_{}", self.made),
+                    "made_up",
+                    r#"{"a":"b"}"#,
+                );
+                out.push(call.with_meta(meta.clone()));
+                out.push(Chunk::delta(lane, "after").with_meta(meta.clone()));
+            }
+            3 => released.chars().for_each(|c| say(c.encode_utf8(&mut [0; 4]))),
+            _ => say(released),
+        }
+        if !kept.is_empty() {
+            self.holds.insert(lane, (kept.to_owned(), meta));
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<Chunk>) {
+        let held: Vec<Lane> = self.holds.keys().copied().collect();
+        held.into_iter().for_each(|lane| self.release(lane, 0, out));
+    }
+}
+
+/// One stream through an editor: what was delivered, what was written, and whether something had no place.
+struct Edited {
+    delivered: Vec<Chunk>,
+    out: Vec<u8>,
+    lost: Option<PassthroughError>,
+}
+
+fn edit(stream: &Stream, script: &[u8], calls: bool) -> Edited {
+    let mut editor = Editor::new(script, calls);
+    let mut pass = Passthrough::new(Decoder::new(stream.format));
+    // Beside it, the same stream untouched: to compare frame by frame.
+    let mut twin = Passthrough::new(Decoder::new(stream.format));
+    let (mut chunks, mut same, mut raw) = (Vec::new(), Vec::new(), Vec::new());
+    let mut edited = Edited { delivered: Vec::new(), out: Vec::new(), lost: None };
+    let mut counts_on = calls;
+    for pass in [&mut pass, &mut twin] {
+        pass.push(&stream.body).expect("the stream can be read");
+        pass.finish().expect("the stream can be read");
+    }
+    while pass.next_frame(&mut chunks).expect("the stream can be read") {
+        raw.clear();
+        twin.next_frame(&mut same).expect("the stream can be read");
+        twin.write(&same, &mut raw).expect("nothing was changed");
+        let mut delivered = Vec::new();
+        chunks.drain(..).for_each(|chunk| editor.feed(chunk, &mut delivered));
+        let from = edited.out.len();
+        edited.lost = pass.write(&delivered, &mut edited.out).err().or(edited.lost);
+        // An event that was put in has a number too, where events have one.
+        let own = |chunk: &Chunk| same.iter().any(|same| same.origin() == chunk.origin());
+        counts_on |= stream.format == Format::OpenAiResponses && !delivered.iter().all(own);
+        if delivered == same && !counts_on {
+            assert!(edited.out[from..] == raw, "{}: an untouched event changed", stream.path);
+        }
+        edited.delivered.append(&mut delivered);
+    }
+    let mut rest = Vec::new();
+    editor.finish(&mut rest);
+    edited.lost = pass.release(&rest, &mut edited.out).err().or(edited.lost);
+    edited.delivered.append(&mut rest);
+    edited
+}
+
+/// What a stream says, apart from how it is cut into chunks: its texts, calls, finishes, and how many events make no sense.
+#[derive(Debug, Default, PartialEq)]
+struct Said {
+    texts: Vec<(u16, Channel, String)>,
+    calls: Vec<(String, String, String)>,
+    finishes: Vec<(u16, String)>,
+    errors: usize,
+    raw: usize,
+}
+
+fn said(chunks: &[Chunk]) -> Said {
+    let mut said = Said::default();
+    let mut texts: BTreeMap<Lane, String> = BTreeMap::new();
+    let mut calls: Vec<(Lane, String, String)> = Vec::new();
+    for chunk in chunks {
+        match chunk.body() {
+            Body::Delta { lane, text } => texts.entry(*lane).or_default().push_str(text),
+            Body::ToolCallStart(call) | Body::ProviderToolStart(call) => {
+                calls.push((call.lane, call.id.to_string(), call.name.to_string()));
+            }
+            Body::ToolCall(call) => {
+                calls.push((call.lane, call.id.to_string(), call.name.to_string()));
+                texts.entry(call.lane).or_default().push_str(&call.arguments);
+            }
+            Body::Finish(finish) => said.finishes.push((finish.choice, finish.reason.as_str().into())),
+            Body::Error(_) => said.errors += 1,
+            Body::Raw(_) => said.raw += 1,
+            _ => {}
+        }
+    }
+    for (lane, id, name) in calls {
+        let id = if is_made_up(&id) { String::new() } else { id };
+        said.calls.push((id, name, texts.remove(&lane).unwrap_or_default()));
+    }
+    said.calls.sort();
+    // A call that is put into a text can cut its part in two, so parts are no measure.
+    let mut joined: BTreeMap<(u16, Channel), String> = BTreeMap::new();
+    texts.into_iter().for_each(|(lane, text)| joined.entry((lane.choice, lane.channel)).or_default().push_str(&text));
+    said.texts = joined.into_iter().map(|((choice, channel), text)| (choice, channel, text)).collect();
+    said.texts.retain(|(.., text)| !text.is_empty());
+    said
+}
+
+fn decode(format: Format, body: &[u8]) -> Vec<Chunk> {
+    let mut decoder = Decoder::new(format);
+    decoder.push(body).and_then(|()| decoder.finish()).expect("what is written can be read");
+    std::iter::from_fn(|| decoder.next_chunk()).collect()
+}
+
+/// Streams in which a text has no bytes of its own: fragments of arguments that only the decoder puts together.
+fn has_no_place(stream: &Stream) -> bool {
+    stream.path.contains("streamed_function_args")
+}
+
+/// Streams whose format has no place for a tool call.
+fn takes_no_calls(stream: &Stream) -> bool {
+    matches!(stream.format, Format::OpenAiCompletions | Format::Raw) || stream.path.starts_with("ollama/generate")
+}
+
+#[track_caller]
+fn check(stream: &Stream, script: &[u8], calls: bool) -> Result<(), TestCaseError> {
+    let edited = edit(stream, script, calls);
+    if has_no_place(stream) || (calls && takes_no_calls(stream)) {
+        return Ok(());
+    }
+    prop_assert_eq!(edited.lost, None, "{}", &stream.path);
+    let (mut delivered, mut written) = (said(&edited.delivered), said(&decode(stream.format, &edited.out)));
+    if calls {
+        // Some formats say by the calls themselves that they are why the model stopped.
+        delivered.finishes.iter_mut().chain(&mut written.finishes).for_each(|finish| finish.1.clear());
+    }
+    prop_assert_eq!(delivered, written, "{}", &stream.path);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // spec 2.8
+    #[test]
+    fn what_was_delivered_is_what_is_written(script in prop::collection::vec(any::<u8>(), 1..40)) {
+        for stream in streams::all() {
+            check(&stream, &script, false)?;
+        }
+    }
+
+    // spec 2.8
+    #[test]
+    fn a_tool_call_made_out_of_text_has_events_of_its_own(script in prop::collection::vec(any::<u8>(), 1..40)) {
+        for stream in streams::all() {
+            check(&stream, &script, true)?;
         }
     }
 }

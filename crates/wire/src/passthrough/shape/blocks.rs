@@ -2,10 +2,10 @@
 
 use streamkeeper_contract::{Body, Channel, Chunk, Lane, ToolCall};
 
-use crate::json::{Edits, Quoted, find, number_at, string_at};
+use crate::json::{Edits, Entries, Quoted, find, number_at, string_at};
 
 use super::{Before, Ending, Event, Shape, Shift, Template};
-use crate::passthrough::template::identity_of;
+use crate::passthrough::{splice::object, template::identity_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
@@ -32,6 +32,10 @@ pub(in crate::passthrough) struct Blocks {
     shift: Shift,
     /// A block that had to be closed for something put in, as the provider counts: it is opened again if more of it comes.
     suspended: Option<(u64, Channel)>,
+    /// Blocks that were left out, as the provider counts.
+    gone: Vec<u64>,
+    /// Events stand under their name in an object (recorded Converse).
+    wrapped: bool,
 }
 
 enum Kind {
@@ -68,24 +72,35 @@ impl Blocks {
             last: 0,
             shift: Shift::default(),
             suspended: None,
+            gone: Vec::new(),
+            wrapped: false,
         }
     }
 
-    fn index_path(&self) -> &'static str {
+    fn index_paths(&self) -> &'static [&'static str] {
         match self.words {
-            Words::Anthropic => "index",
-            Words::ClaudeCode => "event/index",
-            Words::Converse => "contentBlockIndex",
+            Words::Anthropic => &["index"],
+            Words::ClaudeCode => &["event/index"],
+            Words::Converse if self.wrapped => &[
+                "contentBlockStart/contentBlockIndex",
+                "contentBlockDelta/contentBlockIndex",
+                "contentBlockStop/contentBlockIndex",
+            ],
+            Words::Converse => &["contentBlockIndex"],
         }
     }
 
     fn index(&self, json: &str) -> Option<u64> {
-        number_at(json, self.index_path())
+        self.index_paths().iter().find_map(|path| number_at(json, path))
     }
 
     fn kind(&self, name: Option<&str>, json: &str) -> Kind {
         let stated;
         let kind = match self.words {
+            Words::Converse if self.wrapped => {
+                stated = Entries::of(json, 0).next().map(|entry| entry.key().to_owned());
+                stated.as_deref().unwrap_or_default()
+            }
             Words::Converse => name.unwrap_or_default(),
             Words::Anthropic | Words::ClaudeCode => {
                 let path = if self.words == Words::Anthropic { "type" } else { "event/type" };
@@ -107,6 +122,7 @@ impl Blocks {
     /// An event of this kind with these further members.
     fn event(&self, kind: &'static str, members: &str) -> Event {
         match self.words {
+            Words::Converse if self.wrapped => Event::unnamed(format!(r#"{{"{kind}":{{{members}}}}}"#)),
             Words::Converse => Event::new(kind, format!("{{{members}}}")),
             Words::Anthropic if members.is_empty() => Event::new(kind, format!(r#"{{"type":"{kind}"}}"#)),
             Words::Anthropic => Event::new(kind, format!(r#"{{"type":"{kind}",{members}}}"#)),
@@ -156,6 +172,18 @@ impl Blocks {
         }
     }
 
+    /// A call as a whole message, where messages come whole.
+    fn whole_call(&self, call: &ToolCall, template: &Template) -> Event {
+        let said = |path: &str| string_at(&template.json, path).unwrap_or_default();
+        let (message, model) = (said("message/id"), said("message/model"));
+        let (message, model) = (Quoted(&message), Quoted(&model));
+        let (id, name, input) = (Quoted(&call.id), Quoted(&call.name), object(&call.arguments));
+        let around = if self.around.is_empty() { String::new() } else { format!(",{}", self.around) };
+        Event::unnamed(format!(
+            r#"{{"type":"assistant","message":{{"id":{message},"type":"message","role":"assistant","model":{model},"content":[{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}],"stop_reason":null,"stop_sequence":null}}{around}}}"#
+        ))
+    }
+
     /// The end of a message that was stopped. Its usage repeats what was said at the beginning: readers want one.
     fn refused(&self) -> Event {
         let tokens = self.message.as_deref().and_then(|message| number_at(message, "usage/output_tokens")).unwrap_or(0);
@@ -182,14 +210,31 @@ impl Shape for Blocks {
     fn identity(&self) -> &'static [&'static str] {
         match self.words {
             Words::Anthropic => &["type", "index", "delta/type"],
-            Words::ClaudeCode => {
-                &["type", "event/type", "event/index", "event/delta/type", "session_id", "parent_tool_use_id", "uuid"]
-            }
-            Words::Converse => &["contentBlockIndex"],
+            Words::ClaudeCode => &[
+                "type",
+                "event/type",
+                "event/index",
+                "event/delta/type",
+                "message/id",
+                "message/type",
+                "message/role",
+                "message/model",
+                "message/content/*/type",
+                "session_id",
+                "parent_tool_use_id",
+                "uuid",
+            ],
+            Words::Converse => &["contentBlockIndex", "contentBlockDelta/contentBlockIndex"],
         }
     }
 
     fn seen(&mut self, json: &str) {
+        if self.words == Words::Converse && !self.wrapped {
+            self.wrapped = Entries::of(json, 0)
+                .next()
+                .is_some_and(|entry| entry.key() == "messageStart" || entry.key().starts_with("contentBlock"))
+                && find(json, "contentBlockIndex").is_empty();
+        }
         if self.message.is_none() {
             let path = if self.words == Words::ClaudeCode { "event/message" } else { "message" };
             self.message =
@@ -210,6 +255,7 @@ impl Shape for Blocks {
                 self.last = 0;
                 self.shift = Shift::default();
                 self.suspended = None;
+                self.gone.clear();
             }
             Kind::Start => {
                 let index = index.unwrap_or(0);
@@ -239,6 +285,9 @@ impl Shape for Blocks {
     }
 
     fn before(&mut self, name: Option<&str>, json: &str) -> Before {
+        if !self.gone.is_empty() && self.index(json).is_some_and(|index| self.gone.contains(&index)) {
+            return Before::LeaveOut;
+        }
         let Some((index, channel)) = self.suspended else { return Before::Write };
         if self.index(json) != Some(index) {
             return Before::Write;
@@ -262,16 +311,21 @@ impl Shape for Blocks {
     }
 
     fn renumber(&self, json: &str, edits: &mut Edits) {
-        for range in find(json, self.index_path()) {
-            if let Ok(index) = json[range.clone()].parse()
-                && self.shift.apply(index) != index
-            {
-                edits.replace(range, self.shift.apply(index));
-            }
+        self.index_paths().iter().for_each(|path| self.shift.renumber(json, path, edits));
+    }
+
+    fn left_out(&mut self, name: Option<&str>, json: &str) {
+        let starts = matches!(self.kind(name, json), Kind::Start);
+        if let (true, Some(index)) = (starts, self.index(json)) {
+            self.shift.close(index);
+            self.gone.push(index);
         }
     }
 
     fn tool_call(&mut self, call: &ToolCall, lane: Lane, template: Option<&Template>) -> Option<Vec<Event>> {
+        if self.words == Words::ClaudeCode && !self.begun {
+            return template.map(|template| vec![self.whole_call(call, template)]);
+        }
         let index = template.and_then(|template| self.index(&template.json)).unwrap_or(self.last);
         let mut events = Vec::with_capacity(4);
         let written = self.shift.apply(index);
@@ -322,9 +376,10 @@ impl Shape for Blocks {
                     events.push(self.event("message_stop", ""));
                 }
                 let around = if self.around.is_empty() { String::new() } else { format!(",{}", self.around) };
-                let (code, words) = (Quoted(ending.code), Quoted(&ending.words));
+                let error = format!("{}: {}", ending.code, ending.words);
+                let error = Quoted(&error);
                 events.push(Event::unnamed(format!(
-                    r#"{{"type":"result","subtype":"error_during_execution","is_error":true,"duration_ms":0,"duration_api_ms":0,"num_turns":1{around},"total_cost_usd":0,"usage":{{"input_tokens":0,"output_tokens":0}},"result":{words},"errors":[{code}]}}"#
+                    r#"{{"type":"result","subtype":"error_during_execution","is_error":true,"duration_ms":0,"duration_api_ms":0,"num_turns":1{around},"total_cost_usd":0,"usage":{{"input_tokens":0,"output_tokens":0}},"errors":[{error}]}}"#
                 )));
             }
             Words::Converse => {

@@ -116,11 +116,20 @@ impl Shape for Chat {
             let start = choice.start;
             let choice = &json[choice];
             let Some(calls) = self.calls.get(&number_at(choice, "index").unwrap_or(0)) else { continue };
-            for range in find(choice, "delta/tool_calls/#/index") {
-                if let Ok(index) = choice[range.clone()].parse()
-                    && calls.shift.apply(index) != index
-                {
-                    edits.replace(start + range.start..start + range.end, calls.shift.apply(index));
+            let mut inside = Edits::default();
+            calls.shift.renumber(choice, "delta/tool_calls/#/index", &mut inside);
+            edits.extend_from(inside, start);
+        }
+    }
+
+    fn left_out(&mut self, _: Option<&str>, json: &str) {
+        for choice in find(json, "choices/#").into_iter().map(|range| &json[range]) {
+            let calls = self.calls.entry(number_at(choice, "index").unwrap_or(0)).or_default();
+            for call in find(choice, "delta/tool_calls/#").into_iter().map(|range| &choice[range]) {
+                if !find(call, "function/name").is_empty() {
+                    let index = number_at(call, "index").unwrap_or(calls.next);
+                    calls.next = calls.next.max(index.saturating_add(1));
+                    calls.shift.close(index);
                 }
             }
         }

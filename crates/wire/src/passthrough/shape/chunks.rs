@@ -1,6 +1,8 @@
 //! Canonical JSON lines: an event is a chunk, so every chunk has a place.
 
-use streamkeeper_contract::{Body, Chunk, EndToken, Lane, Outcome, ToolCall};
+use streamkeeper_contract::{Chunk, EndToken, Lane, ToolCall};
+
+use crate::json::string_at;
 
 use super::{Ending, Event, Shape, Template};
 
@@ -12,13 +14,11 @@ pub(in crate::passthrough) struct Chunks {
 
 impl Shape for Chunks {
     fn identity(&self) -> &'static [&'static str] {
-        &[]
+        &["kind", "lane"]
     }
 
-    fn written(&mut self, _: Option<&str>, _: &str, chunks: &mut dyn Iterator<Item = &Chunk>) {
-        for chunk in chunks {
-            self.over |= matches!(chunk.body(), Body::End(_));
-        }
+    fn written(&mut self, _: Option<&str>, json: &str, _: &mut dyn Iterator<Item = &Chunk>) {
+        self.over |= string_at(json, "kind").as_deref() == Some("end");
     }
 
     fn tool_call(&mut self, _: &ToolCall, _: Lane, _: Option<&Template>) -> Option<Vec<Event>> {
@@ -29,14 +29,10 @@ impl Shape for Chunks {
         serde_json::to_string(chunk).ok().map(Event::unnamed)
     }
 
-    fn finished(&mut self, outcome: &Outcome) -> Vec<Event> {
+    fn ending(&mut self, ending: &Ending<'_>) -> Vec<Event> {
         if std::mem::replace(&mut self.over, true) {
             return Vec::new();
         }
-        self.chunk(&Chunk::end(EndToken::open(), outcome.clone().into())).into_iter().collect()
-    }
-
-    fn ending(&mut self, ending: &Ending<'_>) -> Vec<Event> {
-        self.finished(ending.outcome)
+        self.chunk(&Chunk::end(EndToken::open(), ending.outcome.clone().into())).into_iter().collect()
     }
 }

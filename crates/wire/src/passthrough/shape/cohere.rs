@@ -2,9 +2,9 @@
 
 use streamkeeper_contract::{Chunk, Lane, ToolCall};
 
-use crate::json::{Edits, Quoted, find, number_at, string_at};
+use crate::json::{Edits, Quoted, number_at, string_at};
 
-use super::{Ending, Event, Shape, Shift, Template};
+use super::{Before, Ending, Event, Shape, Shift, Template};
 
 /// One message.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(in crate::passthrough) struct Cohere {
     /// The next index of a call, as the provider counts.
     calls: u64,
     shift: Shift,
+    /// Calls that were left out, as the provider counts.
+    gone: Vec<u64>,
 }
 
 impl Cohere {
@@ -64,12 +66,22 @@ impl Shape for Cohere {
         if !string_at(json, "type").is_some_and(|kind| kind.starts_with("tool-call")) {
             return;
         }
-        for range in find(json, "index") {
-            if let Ok(index) = json[range.clone()].parse()
-                && self.shift.apply(index) != index
-            {
-                edits.replace(range, self.shift.apply(index));
-            }
+        self.shift.renumber(json, "index", edits);
+    }
+
+    fn before(&mut self, name: Option<&str>, json: &str) -> Before {
+        let gone = !self.gone.is_empty()
+            && Self::kind(name, json).starts_with("tool-call")
+            && number_at(json, "index").is_some_and(|index| self.gone.contains(&index));
+        if gone { Before::LeaveOut } else { Before::Write }
+    }
+
+    fn left_out(&mut self, name: Option<&str>, json: &str) {
+        if Self::kind(name, json) == "tool-call-start" {
+            let index = number_at(json, "index").unwrap_or(self.calls);
+            self.calls = self.calls.max(index.saturating_add(1));
+            self.shift.close(index);
+            self.gone.push(index);
         }
     }
 

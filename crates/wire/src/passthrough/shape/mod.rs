@@ -15,7 +15,10 @@ use std::{borrow::Cow, fmt};
 
 use streamkeeper_contract::{Body, Chunk, Lane, Outcome, ToolCall};
 
-use crate::{Format, json::Edits};
+use crate::{
+    Format,
+    json::{Edits, find},
+};
 
 use super::template::Template;
 
@@ -92,8 +95,8 @@ pub(super) trait Shape: Send + fmt::Debug {
     }
 
     /// An event of the provider was left out.
-    fn left_out(&mut self, json: &str) {
-        let _ = json;
+    fn left_out(&mut self, name: Option<&str>, json: &str) {
+        let _ = (name, json);
     }
 
     /// A whole tool call that an observer made out of text of this lane. `None` if the format has no place for one.
@@ -103,12 +106,6 @@ pub(super) trait Shape: Send + fmt::Debug {
     fn chunk(&mut self, chunk: &Chunk) -> Option<Event> {
         let _ = chunk;
         None
-    }
-
-    /// The stream finished, but the event in which the provider said so was not written.
-    fn finished(&mut self, outcome: &Outcome) -> Vec<Event> {
-        let _ = outcome;
-        Vec::new()
     }
 
     /// What ends a stream that did not end by itself. Nothing if it did.
@@ -147,32 +144,49 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// By how much numbers grow: one for each place where something was put in.
+/// By how much numbers change: one more for each place where something was put in, one less where something was left out.
 #[derive(Debug, Default)]
-pub(super) struct Shift(Vec<u64>);
+pub(super) struct Shift(Vec<(u64, i64)>);
 
 impl Shift {
     /// From here on, as the provider numbers, everything is one further.
     pub(super) fn open(&mut self, from: u64) {
-        self.0.push(from);
+        self.0.push((from, 1));
+    }
+
+    /// Everything past this number is one less.
+    pub(super) fn close(&mut self, number: u64) {
+        self.0.push((number.saturating_add(1), -1));
     }
 
     /// What was put in after `number` stands before it now.
     pub(super) fn pull(&mut self, number: u64) {
-        self.0.iter_mut().filter(|from| **from == number + 1).for_each(|from| *from = number);
+        self.0.iter_mut().filter(|(from, by)| *from == number + 1 && *by > 0).for_each(|(from, _)| *from = number);
     }
 
     pub(super) fn apply(&self, number: u64) -> u64 {
-        number + self.0.iter().filter(|from| **from <= number).count() as u64
+        let by = self.0.iter().filter(|(from, _)| *from <= number).map(|(_, by)| by).sum();
+        number.saturating_add_signed(by)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// Changes the numbers at this path.
+    pub(super) fn renumber(&self, json: &str, path: &str, edits: &mut Edits) {
+        for range in find(json, path) {
+            if let Ok(number) = json[range.clone()].parse()
+                && self.apply(number) != number
+            {
+                edits.replace(range, self.apply(number));
+            }
+        }
+    }
 }
 
-/// The shape of a format.
-pub(super) fn shape(format: Format) -> Box<dyn Shape> {
+/// The shape of a format, of which this is an event.
+pub(super) fn shape(format: Format, json: &str) -> Box<dyn Shape> {
     match format {
         Format::OpenAiChat => Box::<chat::Chat>::default(),
         Format::OpenAiCompletions => Box::<chat::Completions>::default(),
@@ -180,13 +194,15 @@ pub(super) fn shape(format: Format) -> Box<dyn Shape> {
         Format::AnthropicMessages => Box::new(blocks::Blocks::anthropic()),
         Format::ClaudeCode => Box::new(blocks::Blocks::claude_code()),
         Format::BedrockConverse => Box::new(blocks::Blocks::converse()),
-        Format::BedrockInvoke => Box::new(blocks::Blocks::anthropic()),
+        // A model's own format.
+        Format::BedrockInvoke if !find(json, "type").is_empty() => Box::new(blocks::Blocks::anthropic()),
+        Format::BedrockInvoke if !find(json, "choices").is_empty() => Box::<chat::Chat>::default(),
         Format::CohereV2 => Box::<cohere::Cohere>::default(),
         Format::Gemini => Box::<gemini::Gemini>::default(),
         Format::Ollama => Box::<ollama::Ollama>::default(),
         Format::AgUi => Box::<ag_ui::AgUi>::default(),
         Format::Jsonl => Box::<chunks::Chunks>::default(),
-        Format::Raw => Box::new(Unknown),
+        Format::BedrockInvoke | Format::Raw => Box::new(Unknown),
     }
 }
 

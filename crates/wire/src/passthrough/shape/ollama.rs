@@ -45,9 +45,9 @@ impl Shape for Ollama {
         if self.generates {
             return None;
         }
-        let (name, arguments) = (Quoted(&call.name), object(&call.arguments));
+        let (id, name, arguments) = (Quoted(&call.id), Quoted(&call.name), object(&call.arguments));
         Some(vec![self.line(&format!(
-            r#""message":{{"role":"assistant","content":"","tool_calls":[{{"function":{{"name":{name},"arguments":{arguments}}}}}]}},"done":false"#
+            r#""message":{{"role":"assistant","content":"","tool_calls":[{{"id":{id},"function":{{"name":{name},"arguments":{arguments}}}}}]}},"done":false"#
         ))])
     }
 

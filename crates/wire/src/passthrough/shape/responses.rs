@@ -4,7 +4,7 @@ use streamkeeper_contract::{Lane, ToolCall};
 
 use crate::json::{Edits, Quoted, find, number_at, string_at};
 
-use super::{Ending, Event, Shape, Shift, Template};
+use super::{Before, Ending, Event, Shape, Shift, Template};
 
 /// One response.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub(in crate::passthrough) struct Responses {
     shift: Shift,
     /// Items that were put in, with their place in the output, ascending.
     items: Vec<(u64, String)>,
+    /// Items that were left out, as the provider counts.
+    gone: Vec<u64>,
     /// The number of the provider's last event.
     number: u64,
     /// How many more events were written than the provider sent.
@@ -75,29 +77,40 @@ impl Shape for Responses {
                 edits.replace(range, number.saturating_add_signed(self.sequence));
             }
         }
-        for range in find(json, "output_index") {
-            if let Ok(index) = json[range.clone()].parse()
-                && self.shift.apply(index) != index
-            {
-                edits.replace(range, self.shift.apply(index));
-            }
-        }
-        if self.items.is_empty() || !string_at(json, "type").is_some_and(|kind| OVER.contains(&kind.as_str())) {
+        self.shift.renumber(json, "output_index", edits);
+        let changed = !self.items.is_empty() || !self.gone.is_empty();
+        if !changed || !string_at(json, "type").is_some_and(|kind| OVER.contains(&kind.as_str())) {
             return;
         }
-        // The end repeats all items, so what was put in has its place there too.
-        let output = find(json, "response/output/#");
+        // The end repeats all items, so what was put in has its place there too, and what was left out has none.
+        let output: Vec<_> = find(json, "response/output/#");
+        let kept: Vec<_> = (0..output.len()).filter(|index| !self.gone.contains(&(*index as u64))).collect();
         let mut items = self.items.iter().peekable();
         for (index, range) in output.iter().enumerate() {
             while let Some((_, item)) = items.next_if(|(place, _)| *place < self.shift.apply(index as u64)) {
                 edits.replace(range.start..range.start, format!("{item},"));
             }
+            if self.gone.contains(&(index as u64)) {
+                // With the comma after it, or, if nothing follows, the one before.
+                let gone = match (output.get(index + 1), kept.last().filter(|last| **last < index)) {
+                    (Some(next), _) => range.start..next.start,
+                    (None, Some(last)) => output[*last].end..range.end,
+                    (None, None) => range.clone(),
+                };
+                edits.replace(gone, "");
+            }
         }
         let rest: Vec<&str> = items.map(|(_, item)| item.as_str()).collect();
         if let (false, Some(array)) = (rest.is_empty(), find(json, "response/output").pop()) {
-            let comma = if output.is_empty() { "" } else { "," };
+            let comma = if kept.is_empty() { "" } else { "," };
             edits.replace(array.end - 1..array.end - 1, format!("{comma}{}", rest.join(",")));
         }
+    }
+
+    fn before(&mut self, _: Option<&str>, json: &str) -> Before {
+        let gone =
+            !self.gone.is_empty() && number_at(json, "output_index").is_some_and(|index| self.gone.contains(&index));
+        if gone { Before::LeaveOut } else { Before::Write }
     }
 
     fn insert(&mut self, json: String, after: bool) -> String {
@@ -108,9 +121,16 @@ impl Shape for Responses {
         edits.apply(&json)
     }
 
-    fn left_out(&mut self, json: &str) {
+    fn left_out(&mut self, name: Option<&str>, json: &str) {
         if number_at(json, "sequence_number").is_some() {
             self.sequence -= 1;
+        }
+        let stated = string_at(json, "type");
+        if stated.as_deref().or(name) == Some("response.output_item.added")
+            && let Some(index) = number_at(json, "output_index")
+        {
+            self.shift.close(index);
+            self.gone.push(index);
         }
     }
 
