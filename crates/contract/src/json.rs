@@ -5,6 +5,8 @@ use serde_json::value::RawValue;
 
 /// JSON as written: valid, and kept as text, because parsing into a value changes numbers and may change key order.
 ///
+/// It is always one line, so that it fits into JSON lines: a line break between two tokens becomes a space. Nothing else is changed.
+///
 /// ```
 /// use streamkeeper_contract::Json;
 ///
@@ -21,7 +23,7 @@ impl Json {
     /// # Errors
     /// If the value cannot be written as JSON, for example a map with keys that are no strings.
     pub fn new(value: &impl Serialize) -> Result<Self, serde_json::Error> {
-        serde_json::value::to_raw_value(value).map(Self)
+        serde_json::value::to_raw_value(value).map(Self::from)
     }
 
     /// Checks a text and keeps it as it is, without the white space around it.
@@ -29,7 +31,7 @@ impl Json {
     /// # Errors
     /// If the text is not one JSON value.
     pub fn from_text(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str::<Box<RawValue>>(text).map(Self)
+        serde_json::from_str::<Box<RawValue>>(text).map(Self::from)
     }
 
     /// A JSON string.
@@ -61,13 +63,18 @@ impl Eq for Json {}
 
 impl From<Box<RawValue>> for Json {
     fn from(raw: Box<RawValue>) -> Self {
-        Self(raw)
+        // Inside of strings a line break is always escaped.
+        if !raw.get().contains(['\n', '\r']) {
+            return Self(raw);
+        }
+        let line = raw.get().replace(['\n', '\r'], " ");
+        Self(RawValue::from_string(line).unwrap_or(raw))
     }
 }
 
 impl From<&RawValue> for Json {
     fn from(raw: &RawValue) -> Self {
-        Self(raw.to_owned())
+        raw.to_owned().into()
     }
 }
 
@@ -85,6 +92,6 @@ impl Serialize for Json {
 
 impl<'de> serde::Deserialize<'de> for Json {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        Box::<RawValue>::deserialize(deserializer).map(Self::from)
     }
 }

@@ -1,10 +1,9 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, de::MapAccess, ser::SerializeMap};
 
-use super::{Members, Object, Unknown, Writer, members, read, required, write};
+use super::{Members, Object, Unknown, Writer, members, read, required, types::Place, write};
 use crate::{
-    Annotation, Body, Channel, Chunk, ChunkKind, Custom, End, ErrorInfo, Finish, Json, Lane, Media, MediaData,
-    MessageInfo, Meta, Opaque, Outcome, ProviderToolOutput, Raw, RunInfo, Snapshot, ToolCall, ToolCallStart,
-    ToolResult, Usage,
+    Annotation, Body, Chunk, ChunkKind, Custom, End, ErrorInfo, Finish, Json, Lane, Media, MediaData, MessageInfo,
+    Meta, Opaque, Outcome, ProviderToolOutput, Raw, RunInfo, Snapshot, ToolCall, ToolCallStart, ToolResult, Usage,
 };
 
 impl Serialize for Chunk {
@@ -310,48 +309,4 @@ fn read_body<'de, A: MapAccess<'de>>(
             Body::Unknown(Box::new(name.into()))
         }
     })
-}
-
-/// A lane in a chunk: the channel is only stated where the kind does not tell it.
-#[derive(Default, PartialEq)]
-struct Place {
-    choice: u16,
-    part: u16,
-    call: u16,
-    channel: Option<Channel>,
-}
-
-impl Place {
-    fn of(lane: Lane, kind: ChunkKind) -> Self {
-        let Lane { choice, part, call, channel } = lane;
-        Self { choice, part, call, channel: (kind.channel() != Some(channel)).then_some(channel) }
-    }
-
-    fn lane<E: Error>(self, kind: ChunkKind) -> Result<Lane, E> {
-        let Some(channel) = self.channel.or(kind.channel()) else {
-            return Err(E::custom("field `lane`: missing field `channel`"));
-        };
-        Ok(Lane { choice: self.choice, part: self.part, call: self.call, channel })
-    }
-}
-
-impl Object for Place {
-    const WHAT: &'static str = "a lane: an object";
-
-    fn write<M: SerializeMap>(&self, out: &mut Writer<'_, M>) -> Result<(), M::Error> {
-        out.unless_default("choice", &self.choice)?;
-        out.unless_default("part", &self.part)?;
-        out.unless_default("call", &self.call)?;
-        out.optional("channel", &self.channel)
-    }
-
-    fn read<'de, A: MapAccess<'de>>(members: &mut Members<'de, A>) -> Result<Self, A::Error> {
-        members!(members { choice: value, part: value, call: value, channel: value });
-        Ok(Self {
-            choice: choice.unwrap_or_default(),
-            part: part.unwrap_or_default(),
-            call: call.unwrap_or_default(),
-            channel,
-        })
-    }
 }

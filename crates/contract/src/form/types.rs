@@ -6,8 +6,8 @@ use serde::{
 
 use super::{Members, Object, Writer, members, objects, required};
 use crate::{
-    Channel, ErrorInfo, FailureReport, FinishReason, Lane, Offset, Origin, Outcome, Piece, Provenance, Release,
-    SideEvent, Stated, Stop, Text, Usage, Verdict,
+    Channel, ChunkKind, ErrorInfo, FailureReport, FinishReason, Lane, Offset, Origin, Outcome, Piece, Provenance,
+    Release, SideEvent, Stated, Stop, Text, Usage, Verdict,
 };
 
 objects!(ErrorInfo, FailureReport, Lane, Origin, Outcome, Piece, SideEvent, Stated, Stop, Usage, Verdict);
@@ -16,10 +16,47 @@ impl Object for Lane {
     const WHAT: &'static str = "a lane: an object with a `channel`";
 
     fn write<M: SerializeMap>(&self, out: &mut Writer<'_, M>) -> Result<(), M::Error> {
+        let Lane { choice, part, call, channel } = *self;
+        Place { choice, part, call, channel: Some(channel) }.write(out)
+    }
+
+    fn read<'de, A: MapAccess<'de>>(members: &mut Members<'de, A>) -> Result<Self, A::Error> {
+        let Place { choice, part, call, channel } = Place::read(members)?;
+        Ok(Self { choice, part, call, channel: required(channel, "channel")? })
+    }
+}
+
+/// A lane in a chunk: the channel is only stated where the kind does not tell it.
+#[derive(Default, PartialEq)]
+pub(super) struct Place {
+    choice: u16,
+    part: u16,
+    call: u16,
+    channel: Option<Channel>,
+}
+
+impl Place {
+    pub(super) fn of(lane: Lane, kind: ChunkKind) -> Self {
+        let Lane { choice, part, call, channel } = lane;
+        Self { choice, part, call, channel: (kind.channel() != Some(channel)).then_some(channel) }
+    }
+
+    pub(super) fn lane<E: Error>(self, kind: ChunkKind) -> Result<Lane, E> {
+        let Some(channel) = self.channel.or(kind.channel()) else {
+            return Err(E::custom("field `lane`: missing field `channel`"));
+        };
+        Ok(Lane { choice: self.choice, part: self.part, call: self.call, channel })
+    }
+}
+
+impl Object for Place {
+    const WHAT: &'static str = "a lane: an object";
+
+    fn write<M: SerializeMap>(&self, out: &mut Writer<'_, M>) -> Result<(), M::Error> {
         out.unless_default("choice", &self.choice)?;
         out.unless_default("part", &self.part)?;
         out.unless_default("call", &self.call)?;
-        out.value("channel", &self.channel)
+        out.optional("channel", &self.channel)
     }
 
     fn read<'de, A: MapAccess<'de>>(members: &mut Members<'de, A>) -> Result<Self, A::Error> {
@@ -28,7 +65,7 @@ impl Object for Lane {
             choice: choice.unwrap_or_default(),
             part: part.unwrap_or_default(),
             call: call.unwrap_or_default(),
-            channel: required::<Channel, _>(channel, "channel")?,
+            channel,
         })
     }
 }

@@ -137,6 +137,15 @@ fn what_is_unknown_stays_as_it_was_written() {
 }
 
 #[test]
+fn a_chunk_is_always_one_line() {
+    // What a provider wrote over several lines has to fit into JSON lines.
+    let pretty = "{\n  \"kind\": \"custom\",\r\n  \"name\": \"a\\nb\",\n  \"value\": {\n    \"x\": [1.10,\n 2]\n  },\n  \"later\": [\n]\n}";
+    let chunk: Chunk = read(pretty).unwrap();
+    assert_eq!(write(&chunk), r#"{"kind":"custom","name":"a\nb","value":{     "x": [1.10,  2]   },"later":[ ]}"#);
+    assert_eq!(read(&write(&chunk)), Ok(chunk));
+}
+
+#[test]
 fn the_order_of_members_does_not_matter() {
     for text in [
         r#"{"text":"a","x":1.0,"lane":{"part":1,"y":2.0},"at":5,"kind":"content_delta"}"#,

@@ -195,6 +195,7 @@ fn json_is_kept_as_it_was_written() {
         assert_eq!(serde_json::to_string(&json).unwrap(), text);
     }
     assert_eq!(Json::from_text(" [1] \n").unwrap().as_str(), "[1]");
+    assert_eq!(Json::from_text("{\r\n\t\"a\": \"b\\n\"\n}").unwrap().as_str(), "{  \t\"a\": \"b\\n\" }");
     assert_eq!(Json::new(&[1, 2]).unwrap().as_str(), "[1,2]");
     assert_eq!(Json::string("a\"b").as_str(), r#""a\"b""#);
     assert_eq!(Json::from_text("[1, 2]").unwrap().parse::<Vec<u8>>().unwrap(), [1, 2]);
