@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Body, Channel, Chunk, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Opaque, Raw, RunInfo, Text,
-    ToolCallStart, ToolResult,
+    Body, Channel, Chunk, ErrorInfo, FinishReason, Json, Lane, MessageInfo, Raw, RunInfo, Text, ToolCallStart,
+    ToolResult,
 };
 
 use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
+    chunks::{custom, finish, opaque},
     pull::Pull,
     read::{Lanes, List, Str, filled, is_filled, leaf, parse, plain},
 };
@@ -168,19 +169,22 @@ impl AgUi {
             "STEP_STARTED" => out.push(Body::StepStart(Box::new(wire.step_name.text().unwrap_or_default()))),
             "STEP_FINISHED" => out.push(Body::StepEnd(Box::new(wire.step_name.text().unwrap_or_default()))),
 
-            "STATE_SNAPSHOT" => out.push(Body::StateSnapshot(Box::new(wire.snapshot?.into()))),
-            "STATE_DELTA" => out.push(Body::StateDelta(Box::new(wire.delta?.into()))),
+            "STATE_SNAPSHOT" => {
+                out.chunk(Body::StateSnapshot(Box::new(wire.snapshot?.into())).into(), Leaf::new("snapshot", [0; 4]));
+            }
+            "STATE_DELTA" => out.chunk(Body::StateDelta(Box::new(wire.delta?.into())).into(), DELTA),
             "MESSAGES_SNAPSHOT" => self.messages(wire.messages?, out),
             "ACTIVITY_SNAPSHOT" | "ACTIVITY_DELTA" | "META" => {
                 out.push(Chunk::custom(kind, Json::from_text(event.data).ok()?));
             }
             "CUSTOM" => {
                 let value = wire.value.map_or_else(|| Json::from_text("null").ok(), |value| Some(value.into()))?;
-                out.push(Chunk::custom(wire.name.as_str(), value));
+                out.chunk(Chunk::custom(wire.name.as_str(), value), Leaf::new("value", [0; 4]));
             }
             "RAW" => {
                 let data = wire.event.map_or(event.data, RawValue::get);
-                out.push(Body::Raw(Box::new(Raw { event: Some("RAW".into()), data: data.into() })));
+                let raw = Raw { event: Some("RAW".into()), data: data.into() };
+                out.chunk(Body::Raw(Box::new(raw)).into(), Leaf::new("event", [0; 4]));
             }
             _ => return None,
         }
@@ -298,8 +302,8 @@ impl AgUi {
         let lane = reasoning
             .or_else(|| self.lanes.named(wire.entity_id.as_str()))
             .unwrap_or_else(|| Lane::new(Channel::Reasoning).in_part(self.lanes.part()));
-        let data = wire.encrypted_value.as_str().into();
-        out.push(Body::Opaque(Box::new(Opaque { lane, form: "encrypted".into(), data })));
+        let place = Leaf::new("encryptedValue|encrypted_value", [0; 4]);
+        out.chunk(opaque(lane, "encrypted", wire.encrypted_value.as_str()), place);
     }
 
     /// Text of this run that the conversation repeats is named, so that it gets the same edits; older text is not of this run.
@@ -348,7 +352,7 @@ impl AgUi {
                 }
             }
         }
-        out.push(Body::MessagesSnapshot(Box::new(raw.into())));
+        out.chunk(Body::MessagesSnapshot(Box::new(raw.into())).into(), Leaf::new("messages", [0; 4]));
     }
 
     fn finish_run(&mut self, stated: &str, wire: &Wire<'_>, out: &mut Output) {
@@ -358,7 +362,7 @@ impl AgUi {
         let outcome = wire.outcome.filter(|outcome| outcome.get().starts_with('{'));
         for (name, value) in [("result", wire.result), ("outcome", outcome), ("interrupt", wire.interrupt)] {
             if let Some(value) = value.filter(|value| is_filled(Some(value))) {
-                out.push(Body::Custom(Box::new(Custom { name: name.into(), value: value.into() })));
+                out.chunk(custom(name, value), Leaf::new(name, [0; 4]));
             }
         }
         out.ended = true;
@@ -368,7 +372,7 @@ impl AgUi {
             let interrupted =
                 is_filled(wire.interrupt) || wire.outcome.is_some_and(|outcome| outcome.get().contains("interrupt"));
             let reason = if interrupted { FinishReason::Pause } else { FinishReason::Stop };
-            out.push(Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated.into()) })));
+            out.push(finish(0, reason, Some(stated.into())));
         }
         let run = RunInfo {
             run: wire.run_id.text().or(self.run.run.clone()),

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Annotation, Body, Channel, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Opaque,
-    ProviderToolOutput, Stated, Text, ToolCall, ToolCallStart, Usage, codes,
+    Body, Channel, Chunk, ErrorInfo, FinishReason, Lane, MessageInfo, ProviderToolOutput, Stated, Text, ToolCall,
+    ToolCallStart, Usage, codes,
 };
 
 use crate::output::{Leaf, Output};
@@ -12,6 +12,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     blocks::{Blocks, Tool, end},
+    chunks::{annotation, custom, finish, opaque},
     pull::Pull,
     read::{Lanes, List, Num, Str, error_info, is_filled, leaf, parse},
 };
@@ -55,7 +56,7 @@ impl Anthropic {
                 {
                     self.finished = true;
                     self.message.blocks.end_all(out);
-                    out.push(finish(stated));
+                    out.push(end_of_turn(stated));
                 }
             }
             Said::Over => out.ended = true,
@@ -250,7 +251,7 @@ impl Message {
                 if self.begin(&message, out) {
                     // Recorders that keep one object for the message show text here that is streamed later: it belongs to no lane.
                     if let Some(content) = message.content.filter(|content| says_something(content)) {
-                        out.push(custom("message_start.content", content));
+                        out.chunk(custom("message_start.content", content), Leaf::new("message/content", [0; 4]));
                     }
                     return Some(Said::Begun { usage: message.usage });
                 }
@@ -348,8 +349,8 @@ impl Message {
             "text" => {
                 self.last_text = Some(text);
                 out.push(Body::PartStart(text));
-                for citation in block.citations.iter().flat_map(|list| &list.0) {
-                    out.push(annotation(text, "citation", citation));
+                for (i, citation) in block.citations.iter().flat_map(|list| &list.0).enumerate() {
+                    out.chunk(annotation(text, "citation", citation), place.leaf_in(CITATIONS, i));
                 }
                 out.delta(text, block.text.clone(), place.leaf(TEXT));
             }
@@ -357,12 +358,12 @@ impl Message {
                 out.push(Body::PartStart(thinking));
                 out.delta(thinking, block.thinking.clone(), place.leaf(THINKING));
                 if let Some(signature) = block.signature.filled() {
-                    out.push(opaque(thinking, "signature", signature));
+                    out.chunk(opaque(thinking, "signature", signature), place.leaf(SIGNATURE));
                 }
             }
             "redacted_thinking" => {
                 out.push(Body::PartStart(thinking));
-                out.push(opaque(thinking, "redacted", block.data.as_str()));
+                out.chunk(opaque(thinking, "redacted", block.data.as_str()), place.leaf(DATA));
             }
             "tool_use" => return Some(new_tool(block, lanes.call(part, Channel::Arguments), place, lanes, out)),
             "server_tool_use" | "mcp_tool_use" => {
@@ -372,15 +373,15 @@ impl Message {
                 let id = block.tool_use_id.text().unwrap_or_default();
                 let lane = lanes.named(&id).unwrap_or_else(|| lanes.call(part, Channel::ProviderTool));
                 let output = ProviderToolOutput { lane, id, name: kind.into(), output: raw.into() };
-                out.push(Body::ProviderToolOutput(Box::new(output)));
+                out.chunk(Body::ProviderToolOutput(Box::new(output)).into(), place.leaf(BLOCK));
             }
             "compaction" => {
                 out.push(Body::PartStart(text));
                 if let Some(content) = block.content.filter(|content| is_filled(Some(content))) {
-                    out.push(annotation(text, "compaction", content));
+                    out.chunk(annotation(text, "compaction", content), place.leaf(CONTENT));
                 }
             }
-            kind => out.push(custom(kind, raw)),
+            kind => out.chunk(custom(kind, raw), place.leaf(BLOCK)),
         }
         None
     }
@@ -397,17 +398,19 @@ impl Message {
             "signature_delta" => {
                 let lane = self.blocks.lane(index, Channel::Reasoning, lanes);
                 if let Some(signature) = delta.signature.filled() {
-                    out.push(opaque(lane, "signature", signature));
+                    out.chunk(opaque(lane, "signature", signature), Leaf::new("delta/signature", [0; 4]));
                 }
             }
             "citations_delta" => {
                 let part = self.blocks.lane(index, Channel::Text, lanes).part;
-                out.push(annotation(self.text_lane(part), "citation", delta.citation?));
+                let citation = annotation(self.text_lane(part), "citation", delta.citation?);
+                out.chunk(citation, Leaf::new("delta/citation", [0; 4]));
             }
             "compaction_delta" => {
                 let part = self.blocks.lane(index, Channel::Text, lanes).part;
                 if let Some(content) = delta.content {
-                    out.push(annotation(self.text_lane(part), "compaction", content));
+                    let compaction = annotation(self.text_lane(part), "compaction", content);
+                    out.chunk(compaction, Leaf::new("delta/content", [0; 4]));
                 }
             }
             _ => return None,
@@ -466,12 +469,25 @@ type Field = (&'static str, &'static str);
 const TEXT: Field = ("content_block/text", "message/content/*/text");
 const THINKING: Field = ("content_block/thinking", "message/content/*/thinking");
 const INPUT: Field = ("content_block/input", "message/content/*/input");
+const SIGNATURE: Field = ("content_block/signature", "message/content/*/signature");
+const DATA: Field = ("content_block/data", "message/content/*/data");
+const CONTENT: Field = ("content_block/content", "message/content/*/content");
+const CITATIONS: Field = ("content_block/citations/*", "message/content/*/citations/*");
+const BLOCK: Field = ("content_block", "message/content/*");
 
 impl Place {
     fn leaf(self, (start, content): Field) -> Leaf {
         match self {
             Place::Start => Leaf::new(start, [0; 4]),
             Place::Content(at) => leaf(content, &[at]),
+        }
+    }
+
+    /// The place of an element of a list in the block.
+    fn leaf_in(self, (start, content): Field, element: usize) -> Leaf {
+        match self {
+            Place::Start => leaf(start, &[element]),
+            Place::Content(at) => leaf(content, &[at, element]),
         }
     }
 }
@@ -538,7 +554,7 @@ pub(super) fn usage_of(raw: &RawValue) -> Option<Usage> {
     })
 }
 
-fn finish(stated: &str) -> Body {
+fn end_of_turn(stated: &str) -> Chunk {
     let reason = match stated {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
@@ -547,19 +563,7 @@ fn finish(stated: &str) -> Body {
         "refusal" => FinishReason::Refusal,
         word => FinishReason::Other(word.into()),
     };
-    Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated.into()) }))
-}
-
-fn opaque(lane: Lane, form: &'static str, data: &str) -> Body {
-    Body::Opaque(Box::new(Opaque { lane, form: Text::from_static(form), data: data.into() }))
-}
-
-fn annotation(lane: Lane, form: &'static str, value: &RawValue) -> Body {
-    Body::Annotation(Box::new(Annotation { lane, form: Text::from_static(form), value: Json::from(value) }))
-}
-
-fn custom(name: &str, value: &RawValue) -> Body {
-    Body::Custom(Box::new(Custom { name: name.into(), value: Json::from(value) }))
+    finish(0, reason, Some(stated.into()))
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Annotation, Body, Channel, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Opaque,
-    ProviderToolOutput, Stated, Text, ToolCallStart, Usage,
+    Body, Channel, Chunk, ErrorInfo, FinishReason, Json, Lane, MessageInfo, ProviderToolOutput, Stated, Text,
+    ToolCallStart, Usage,
 };
 
 use crate::output::{Leaf, Output};
@@ -14,6 +14,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     blocks::{Blocks, Tool},
+    chunks::{annotation, custom, finish, opaque},
     pull::Pull,
     read::{Lanes, Num, Str, is_filled, parse, plain},
 };
@@ -143,7 +144,7 @@ impl BedrockConverse {
                     && !out.failed
                 {
                     self.finished = true;
-                    out.push(finish(stated));
+                    out.push(end_of_turn(stated));
                 }
             }
             "metadata" => {
@@ -152,7 +153,7 @@ impl BedrockConverse {
                     out.push(Body::Usage(Box::new(self.usage.clone())));
                 }
                 if let Some(trace) = wire.trace.filter(|trace| is_filled(Some(trace))) {
-                    out.push(annotation(Lane::TEXT, "trace", trace));
+                    out.chunk(annotation(Lane::TEXT, "trace", trace), Leaf::new("trace", [0; 4]));
                 }
             }
             name if is_exception(name) => {
@@ -212,7 +213,7 @@ impl BedrockConverse {
             self.lanes.name(&id, lane);
             self.blocks.set_tool(index, Tool { lane, whole: true });
         } else if let Some(start) = start.filter(|start| is_filled(Some(start))) {
-            out.push(Body::Custom(Box::new(Custom { name: "contentBlockStart".into(), value: Json::from(start) })));
+            out.chunk(custom("contentBlockStart", start), Leaf::new("start", [0; 4]));
         }
         Some(())
     }
@@ -234,24 +235,26 @@ impl BedrockConverse {
         } else if let Some(reasoning) = &delta.reasoning_content {
             self.grow(index, REASONING, reasoning.text.clone(), out)?;
             let lane = self.blocks.lane(index, Channel::Reasoning, &mut self.lanes);
-            for (form, data) in [("signature", &reasoning.signature), ("redacted", &reasoning.redacted_content)] {
+            for (form, data, path) in [
+                ("signature", &reasoning.signature, "delta/reasoningContent/signature"),
+                ("redacted", &reasoning.redacted_content, "delta/reasoningContent/redactedContent"),
+            ] {
                 if let Some(data) = data.filled() {
-                    out.push(Body::Opaque(Box::new(Opaque { lane, form: form.into(), data: data.into() })));
+                    out.chunk(opaque(lane, form, data), Leaf::new(path, [0; 4]));
                 }
             }
         } else if let Some(tool) = &delta.tool_use {
             self.grow(index, INPUT, tool.input.clone(), out)?;
         } else if let Some(citation) = delta.citation {
             let lane = self.blocks.lane(index, Channel::Text, &mut self.lanes);
-            out.push(annotation(lane, "citation", citation));
+            out.chunk(annotation(lane, "citation", citation), Leaf::new("delta/citation", [0; 4]));
         } else if let Some(result) = delta.tool_result {
             let Tool { lane, .. } = self.blocks.tool(index)?;
             let output =
                 ProviderToolOutput { lane, id: Text::default(), name: "toolResult".into(), output: Json::from(result) };
-            out.push(Body::ProviderToolOutput(Box::new(output)));
+            out.chunk(Body::ProviderToolOutput(Box::new(output)).into(), Leaf::new("delta/toolResult", [0; 4]));
         } else {
-            let image = delta.image?;
-            out.push(Body::Custom(Box::new(Custom { name: "image".into(), value: Json::from(image) })));
+            out.chunk(custom("image", delta.image?), Leaf::new("delta/image", [0; 4]));
         }
         Some(())
     }
@@ -307,7 +310,7 @@ pub(super) fn is_exception(name: &str) -> bool {
     name.ends_with("Exception") || name.ends_with("Error")
 }
 
-fn finish(stated: &str) -> Body {
+fn end_of_turn(stated: &str) -> Chunk {
     let reason = match stated {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
@@ -315,7 +318,7 @@ fn finish(stated: &str) -> Body {
         "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,
         word => FinishReason::Other(word.into()),
     };
-    Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated.into()) }))
+    finish(0, reason, Some(stated.into()))
 }
 
 /// The provider's numbers. Input counts neither what a cache served nor what it stored; reasoning is part of the output.
@@ -346,8 +349,4 @@ fn usage_of(raw: &RawValue) -> Option<Usage> {
         },
         ..Usage::default()
     })
-}
-
-fn annotation(lane: Lane, form: &'static str, value: &RawValue) -> Body {
-    Body::Annotation(Box::new(Annotation { lane, form: Text::from_static(form), value: Json::from(value) }))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use streamkeeper_contract::{Body, ErrorInfo, Finish, FinishReason, Lane, Stated, Text, Usage};
+use streamkeeper_contract::{Body, Chunk, ErrorInfo, FinishReason, Lane, Stated, Text, Usage};
 
 use crate::{
     Format, base64,
@@ -14,6 +14,7 @@ use crate::{
 use super::{
     Dialect, Event,
     bedrock_converse::{is_event, is_exception},
+    chunks::finish,
     pull::Pull,
     read::{Num, Str, filled, parse, plain},
     reader,
@@ -175,19 +176,19 @@ impl Dialect for PlainText {
             self.finished = true;
             out.ended = true;
             out.push(Body::PartEnd { choice: 0, part: 0 });
-            out.push(finish(stated));
+            out.push(end_of_text(stated));
         }
     }
 }
 
-fn finish(stated: Text) -> Body {
+fn end_of_text(stated: Text) -> Chunk {
     let reason = match stated.to_ascii_lowercase().as_str() {
         "stop" | "finish" | "finished" | "complete" | "stop_criteria_met" | "end_turn" => FinishReason::Stop,
         "length" | "max_tokens" => FinishReason::Length,
         "content_filtered" | "error_toxic" => FinishReason::ContentFilter,
         _ => FinishReason::Other(stated.clone()),
     };
-    Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated) }))
+    finish(0, reason, Some(stated))
 }
 
 /// What Bedrock itself counted, in the last payload of a model that states no usage of its own.

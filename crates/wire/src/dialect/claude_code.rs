@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Body, Channel, Chunk, ErrorInfo, Finish, FinishReason, Json, Lane, RunInfo, Text, ToolResult, Usage,
+    Body, Channel, Chunk, ErrorInfo, FinishReason, Json, Lane, RunInfo, Text, ToolResult, Usage,
 };
 
 use crate::output::{Leaf, Output};
@@ -13,6 +13,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     anthropic::{self, Growth, Message, MessageWire, Said, usage_of},
+    chunks::{custom, finish},
     pull::Pull,
     read::{Flag, Lanes, List, Str, filled, is_filled, leaf, parse, plain},
 };
@@ -138,7 +139,7 @@ impl ClaudeCode {
         let new = message.begin(&whole, out);
         for (at, block) in blocks.0.iter().enumerate() {
             if message.whole_block(at, block, lanes, out).is_none() {
-                out.push(Chunk::custom("assistant", Json::from(*block)));
+                out.chunk(custom("assistant", block), leaf("message/content/*", &[at]));
             }
         }
         // A streamed message states its usage as it goes; the line repeats what was known when the message began.
@@ -171,13 +172,13 @@ impl ClaudeCode {
         let message: Wire<'_> = parse(raw)?;
         let content = message.content?;
         let Some(blocks) = parse::<Vec<&RawValue>>(content) else {
-            out.push(Chunk::custom("user", content.into()));
+            out.chunk(custom("user", content), Leaf::new("message/content", [0; 4]));
             return Some(());
         };
         for (at, raw) in blocks.into_iter().enumerate() {
             let block = parse::<Block<'_>>(raw).filter(|block| block.kind.as_str() == "tool_result");
             let Some(block) = block else {
-                out.push(Chunk::custom("user", raw.into()));
+                out.chunk(custom("user", raw), leaf("message/content/*", &[at]));
                 continue;
             };
             let id = block.tool_use_id.text().unwrap_or_default();
@@ -208,7 +209,7 @@ impl ClaudeCode {
             }
         }
         if let Some(output) = wire.structured_output.filter(|output| is_filled(Some(output))) {
-            out.push(Chunk::custom("structured_output", output.into()));
+            out.chunk(custom("structured_output", output), Leaf::new("structured_output", [0; 4]));
         }
         if let Some(usage) = wire.usage.and_then(usage_of) {
             out.push(Body::Usage(Box::new(usage)));
@@ -231,7 +232,7 @@ impl ClaudeCode {
                 "success" => FinishReason::Stop,
                 word => FinishReason::Other(word.into()),
             };
-            out.push(Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated.into()) })));
+            out.push(finish(0, reason, Some(stated.into())));
         }
         out.push(Body::RunEnd(Box::new(self.run.clone())));
     }

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Annotation, Body, Channel, Custom, Finish, FinishReason, Json, Lane, Media, MediaData, MessageInfo, Opaque,
-    ProviderToolOutput, Stated, Text, ToolCall, ToolCallStart, Usage,
+    Body, Channel, FinishReason, Json, Lane, Media, MediaData, MessageInfo, ProviderToolOutput, Stated, Text, ToolCall,
+    ToolCallStart, Usage,
 };
 
 use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
+    chunks::{annotation, custom, finish, opaque},
     partial_args::PartialArgs,
     pull::Pull,
     read::{Flag, Lanes, List, Num, Str, error_info, is_filled, leaf, parse},
@@ -148,7 +149,7 @@ impl Dialect for Gemini {
             if out.failed {
                 out.stated_end = stated.or(out.stated_end.take());
             } else {
-                out.push(Body::Finish(Box::new(Finish { choice: *index, reason, stated })));
+                out.push(finish(*index, reason, stated));
             }
         }
     }
@@ -181,7 +182,7 @@ impl Gemini {
             for (part_at, part) in parts.iter().enumerate() {
                 choice.part(index, part, [at, part_at], event.data, out);
             }
-            choice.notes(index, candidate, out);
+            choice.notes(index, at, candidate, out);
             if let Some(stated) = candidate.finish_reason.filled() {
                 choice.finish = Some(Held::Stated(stated.into()));
                 self.finishing = true;
@@ -191,7 +192,7 @@ impl Gemini {
         if let Some(feedback) = wire.prompt_feedback.filter(|feedback| is_filled(Some(feedback))) {
             let choice = self.choices.entry(0).or_default();
             choice.begin(0, &wire, out);
-            out.push(annotation(Lane::TEXT, "safety", feedback));
+            out.chunk(annotation(Lane::TEXT, "safety", feedback), Leaf::new("promptFeedback", [0; 4]));
             if is_blocked(feedback) {
                 choice.finish.get_or_insert(Held::Blocked);
                 out.ended = true;
@@ -248,13 +249,13 @@ impl Choice {
             Some(lane)
         } else if let Some(call) = part.tool_call {
             let lane = self.provider_call(choice, call, out);
-            out.push(custom("toolCall", call));
+            out.chunk(custom("toolCall", call), leaf("candidates/*/content/parts/*/toolCall", &at));
             Some(lane)
-        } else if let Some((name, output)) = part.tool_output() {
+        } else if let Some((name, output, path)) = part.tool_output() {
             let id = parse::<Named<'_>>(output).and_then(|named| named.id.text()).unwrap_or_default();
             let lane = self.lanes.named(&id).unwrap_or_else(|| self.provider_call(choice, output, out));
             let output = ProviderToolOutput { lane, id, name: name.into(), output: Json::from(output) };
-            out.push(Body::ProviderToolOutput(Box::new(output)));
+            out.chunk(Body::ProviderToolOutput(Box::new(output)).into(), leaf(path, &at));
             Some(lane)
         } else if let Some(data) = part.inline_data.or(part.file_data) {
             self.media(choice, data, out)
@@ -262,12 +263,13 @@ impl Choice {
             Some(self.open.unwrap_or_else(|| self.text(choice, Channel::Text, out)))
         } else {
             if let Some(raw) = raw_part(event, at) {
-                out.push(custom("part", raw));
+                out.chunk(custom("part", raw), leaf("candidates/*/content/parts/*", &at));
             }
             None
         };
         if let (Some(lane), Some(signature)) = (signed, part.thought_signature.filled()) {
-            out.push(Body::Opaque(Box::new(Opaque { lane, form: "signature".into(), data: signature.into() })));
+            let place = leaf("candidates/*/content/parts/*/thoughtSignature", &at);
+            out.chunk(opaque(lane, "signature", signature), place);
         }
     }
 
@@ -310,7 +312,7 @@ impl Choice {
             will_continue: Flag,
         }
         let Some(call) = parse::<Wire<'_>>(raw) else {
-            out.push(custom("functionCall", raw));
+            out.chunk(custom("functionCall", raw), leaf("candidates/*/content/parts/*/functionCall", &at));
             return None;
         };
         if call.name.filled().is_some() || call.args.is_some() {
@@ -332,9 +334,10 @@ impl Choice {
         let streamed = self.streamed.as_mut()?;
         let lane = streamed.lane;
         let mut text = String::new();
-        for value in call.partial_args.iter().flat_map(|list| &list.0) {
+        for (i, value) in call.partial_args.iter().flat_map(|list| &list.0).enumerate() {
             if streamed.args.add(value, &mut text).is_none() {
-                out.push(custom("partialArgs", value));
+                let place = leaf("candidates/*/content/parts/*/functionCall/partialArgs/*", &[at[0], at[1], i]);
+                out.chunk(custom("partialArgs", value), place);
             }
         }
         out.delta(lane, text, Leaf::NONE);
@@ -379,25 +382,24 @@ impl Choice {
     }
 
     /// What a candidate says about its text.
-    fn notes(&mut self, choice: u16, candidate: &Candidate<'_>, out: &mut Output) {
+    fn notes(&mut self, choice: u16, at: usize, candidate: &Candidate<'_>, out: &mut Output) {
         let lane = self.open.unwrap_or(Lane::TEXT.in_choice(choice));
-        for (form, value) in [
-            ("citation", candidate.citation_metadata),
-            ("grounding", candidate.grounding_metadata),
-            ("url_context", candidate.url_context_metadata),
-            ("logprobs", candidate.logprobs_result),
-            ("finish_message", candidate.finish_message),
+        // Ratings are repeated in every event.
+        let ratings = candidate.safety_ratings.filter(|ratings| ratings.get() != self.safety);
+        if let Some(ratings) = ratings {
+            ratings.get().clone_into(&mut self.safety);
+        }
+        for (form, value, path) in [
+            ("citation", candidate.citation_metadata, "candidates/*/citationMetadata"),
+            ("grounding", candidate.grounding_metadata, "candidates/*/groundingMetadata"),
+            ("url_context", candidate.url_context_metadata, "candidates/*/urlContextMetadata"),
+            ("logprobs", candidate.logprobs_result, "candidates/*/logprobsResult"),
+            ("finish_message", candidate.finish_message, "candidates/*/finishMessage"),
+            ("safety", ratings, "candidates/*/safetyRatings"),
         ] {
             if let Some(value) = value.filter(|value| is_filled(Some(value))) {
-                out.push(annotation(lane, form, value));
+                out.chunk(annotation(lane, form, value), leaf(path, &[at]));
             }
-        }
-        // Ratings are repeated in every event.
-        if let Some(ratings) =
-            candidate.safety_ratings.filter(|ratings| is_filled(Some(ratings)) && ratings.get() != self.safety)
-        {
-            ratings.get().clone_into(&mut self.safety);
-            out.push(annotation(lane, "safety", ratings));
         }
     }
 
@@ -428,14 +430,14 @@ struct Named<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn tool_output(&self) -> Option<(&'static str, &'a RawValue)> {
+    fn tool_output(&self) -> Option<(&'static str, &'a RawValue, &'static str)> {
         [
-            ("codeExecutionResult", self.code_execution_result),
-            ("toolResponse", self.tool_response),
-            ("functionResponse", self.function_response),
+            ("codeExecutionResult", self.code_execution_result, "candidates/*/content/parts/*/codeExecutionResult"),
+            ("toolResponse", self.tool_response, "candidates/*/content/parts/*/toolResponse"),
+            ("functionResponse", self.function_response, "candidates/*/content/parts/*/functionResponse"),
         ]
         .into_iter()
-        .find_map(|(name, output)| Some((name, output?)))
+        .find_map(|(name, output, path)| Some((name, output?, path)))
     }
 }
 
@@ -626,12 +628,4 @@ impl<'a> Growth<'a> {
         json.at_end(&mut first, b']')?;
         Some((channel, text?))
     }
-}
-
-fn annotation(lane: Lane, form: &'static str, value: &RawValue) -> Body {
-    Body::Annotation(Box::new(Annotation { lane, form: Text::from_static(form), value: Json::from(value) }))
-}
-
-fn custom(name: &str, value: &RawValue) -> Body {
-    Body::Custom(Box::new(Custom { name: name.into(), value: Json::from(value) }))
 }

@@ -5,6 +5,7 @@ mod anthropic;
 mod bedrock_converse;
 mod bedrock_invoke;
 mod blocks;
+mod chunks;
 mod claude_code;
 mod cohere;
 mod error;

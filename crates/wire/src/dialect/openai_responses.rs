@@ -1,20 +1,24 @@
 //! OpenAI Responses: items with parts, streamed as deltas and then repeated whole, up to three times.
 
+mod wire;
+
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Annotation, Body, Channel, Chunk, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, Media, MediaData,
-    MessageInfo, Opaque, ProviderToolOutput, Stated, Text, ToolCall, ToolCallStart, Usage, codes,
+    Body, Channel, Chunk, ErrorInfo, FinishReason, Json, Lane, Media, MediaData, MessageInfo, ProviderToolOutput, Text,
+    ToolCall, ToolCallStart, codes,
 };
 
 use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
-    pull::Pull,
-    read::{Lanes, List, Num, Str, error_info, filled, is_filled, leaf, parse, plain},
+    chunks::{annotation, custom, finish, opaque},
+    read::{Lanes, List, Str, error_info, filled, is_filled, parse, plain},
+};
+use wire::{
+    At, Grows, ItemWire, Kind, PartWire, ResponseWire, Slot, Wire, growth_of, incomplete_reason, is_progress, usage_of,
 };
 
 /// Reads one response.
@@ -31,16 +35,6 @@ pub(super) struct OpenAiResponses {
     /// The client has tools to run.
     calls: bool,
     finished: bool,
-}
-
-/// What has a part of its own: a content or summary part of an item, or the item itself.
-type Slot = (u64, Kind, u64);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Content,
-    Summary,
-    Item,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,124 +59,6 @@ struct Call {
     begun: bool,
     said: bool,
     ended: bool,
-}
-
-/// The event in which an item stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
-    Added,
-    Done,
-    /// This element of the output of the event that ends the response.
-    End(usize),
-}
-
-impl At {
-    /// The place of a field of the item, given its path in `item` and in `response`.
-    fn leaf(self, item: &'static str, response: &'static str, element: usize) -> Leaf {
-        match self {
-            At::Added | At::Done => leaf(item, &[element]),
-            At::End(at) => leaf(response, &[at, element]),
-        }
-    }
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Wire<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Str<'a>,
-    #[serde(borrow)]
-    delta: Str<'a>,
-    output_index: Num,
-    content_index: Num,
-    summary_index: Num,
-    #[serde(borrow)]
-    logprobs: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    part: Option<&'a RawValue>,
-    #[serde(borrow)]
-    item: Option<&'a RawValue>,
-    #[serde(borrow)]
-    annotation: Option<&'a RawValue>,
-    #[serde(borrow)]
-    partial_image_b64: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ItemWire<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Str<'a>,
-    #[serde(borrow)]
-    id: Str<'a>,
-    #[serde(borrow)]
-    call_id: Str<'a>,
-    #[serde(borrow)]
-    name: Str<'a>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    action: Option<&'a RawValue>,
-    #[serde(borrow)]
-    operation: Option<&'a RawValue>,
-    #[serde(borrow)]
-    encrypted_content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    output_format: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<List<'a>>,
-    #[serde(borrow)]
-    summary: Option<List<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct PartWire<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Str<'a>,
-    #[serde(borrow)]
-    text: Str<'a>,
-    #[serde(borrow)]
-    refusal: Str<'a>,
-    #[serde(borrow)]
-    transcript: Str<'a>,
-    #[serde(borrow)]
-    annotations: Option<List<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ResponseWire<'a> {
-    #[serde(borrow)]
-    id: Str<'a>,
-    #[serde(borrow)]
-    model: Str<'a>,
-    #[serde(borrow)]
-    status: Str<'a>,
-    #[serde(borrow)]
-    output: Option<List<'a>>,
-    #[serde(borrow)]
-    incomplete_details: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
 }
 
 impl Dialect for OpenAiResponses {
@@ -219,7 +95,8 @@ impl OpenAiResponses {
                 (grows, wire.logprobs.filter(|list| is_filled(Some(list))))
             {
                 let ordinal = self.part(grows.slot(at), |_| {});
-                out.push(annotation(Lane::new(channel).in_part(ordinal), "logprobs", logprobs));
+                let note = annotation(Lane::new(channel).in_part(ordinal), "logprobs", logprobs);
+                out.chunk(note, Leaf::new("logprobs", [0; 4]));
             }
             return Some(());
         }
@@ -250,7 +127,8 @@ impl OpenAiResponses {
             "response.reasoning_summary_part.done" => self.end_part(summary, wire.part?, out)?,
             "response.output_text.annotation.added" => {
                 let ordinal = self.part(content, |part| part.annotated = true);
-                out.push(annotation(Lane::TEXT.in_part(ordinal), "citation", wire.annotation?));
+                let note = annotation(Lane::TEXT.in_part(ordinal), "citation", wire.annotation?);
+                out.chunk(note, Leaf::new("annotation", [0; 4]));
             }
 
             "response.output_item.added" => self.item(output, wire.item?, At::Added, out)?,
@@ -354,7 +232,7 @@ impl OpenAiResponses {
         let part: PartWire<'_> = parse(part)?;
         let (channel, text, field) = part.content();
         self.say(slot, channel, text.into(), Leaf::new(field.part, [0; 4]), out);
-        self.annotate(slot, &part, out);
+        self.annotate(slot, &part, |i| super::read::leaf("part/annotations/*", &[i]), out);
         if let Some(ordinal) = self.open.remove(&slot) {
             out.push(Body::PartEnd { choice: 0, part: ordinal });
         }
@@ -362,13 +240,13 @@ impl OpenAiResponses {
     }
 
     /// The annotations of a part that comes whole, unless they came one by one.
-    fn annotate(&mut self, slot: Slot, part: &PartWire<'_>, out: &mut Output) {
+    fn annotate(&mut self, slot: Slot, part: &PartWire<'_>, place: impl Fn(usize) -> Leaf, out: &mut Output) {
         let Some(List(annotations)) = part.annotations.as_ref().filter(|list| !list.0.is_empty()) else { return };
         let mut annotated = false;
         let ordinal = self.part(slot, |part| annotated = std::mem::replace(&mut part.annotated, true));
         if !annotated {
-            for value in annotations {
-                out.push(annotation(Lane::TEXT.in_part(ordinal), "citation", value));
+            for (i, value) in annotations.iter().enumerate() {
+                out.chunk(annotation(Lane::TEXT.in_part(ordinal), "citation", value), place(i));
             }
         }
     }
@@ -402,7 +280,7 @@ impl OpenAiResponses {
             "computer_call" | "local_shell_call" | "shell_call" | "apply_patch_call" => {}
             kind if kind.ends_with("_call") => self.provider_call(output, &item, raw, at, out),
             kind if at != At::Added && self.show(output) => {
-                out.push(Body::Custom(Box::new(Custom { name: kind.into(), value: Json::from(raw) })));
+                out.chunk(custom(kind, raw), at.leaf(ITEM[0], ITEM[1], &[]));
             }
             _ => {}
         }
@@ -429,8 +307,9 @@ impl OpenAiResponses {
             let (channel, text, field) = part.content();
             let paths = if kind == Kind::Summary { field.summary } else { field.content };
             if at != At::Added || !text.is_empty() {
-                self.say(slot, channel, text.into(), at.leaf(paths[0], paths[1], i), out);
-                self.annotate(slot, &part, out);
+                self.say(slot, channel, text.into(), at.leaf(paths[0], paths[1], &[i]), out);
+                let place = |note| at.leaf(ANNOTATIONS[0], ANNOTATIONS[1], &[i, note]);
+                self.annotate(slot, &part, place, out);
             }
         }
     }
@@ -444,7 +323,8 @@ impl OpenAiResponses {
             self.parts.range((output, Kind::Content, 0)..=(output, Kind::Item, 0)).next().map(|(slot, _)| *slot);
         let ordinal = self.part(first.unwrap_or((output, Kind::Item, 0)), |_| {});
         let lane = Lane::new(Channel::Reasoning).in_part(ordinal);
-        out.push(Body::Opaque(Box::new(Opaque { lane, form: "encrypted".into(), data: data.as_str().into() })));
+        let place = at.leaf("item/encrypted_content", "response/output/*/encrypted_content", &[]);
+        out.chunk(opaque(lane, "encrypted", &data), place);
     }
 
     /// A call that the client has to run. What it gets may come in pieces, whole, or both.
@@ -464,7 +344,7 @@ impl OpenAiResponses {
     ) {
         self.calls = true;
         let text = input.filter(|input| input.get() != "null").map(plain).unwrap_or_default();
-        let leaf = at.leaf(paths[0], paths[1], 0);
+        let leaf = at.leaf(paths[0], paths[1], &[]);
         let mut call = self.call(output, Channel::Arguments);
         let (id, name) = (call_id(item, call.lane), Text::from(name));
         match (at, call.begun) {
@@ -500,24 +380,27 @@ impl OpenAiResponses {
         }
         if at != At::Added {
             if let Some(code) = filled(item.code) {
-                call.whole(code, at.leaf("item/code", "response/output/*/code", 0), out);
+                call.whole(code, at.leaf("item/code", "response/output/*/code", &[]), out);
             } else if let Some(arguments) = filled(item.arguments) {
-                call.whole(arguments, at.leaf("item/arguments", "response/output/*/arguments", 0), out);
+                call.whole(arguments, at.leaf("item/arguments", "response/output/*/arguments", &[]), out);
             }
             call.end(out);
         }
         self.set_call(output, call);
-        if at != At::Added && self.show(output) {
-            match filled(item.result).filter(|_| item.kind.as_str() == "image_generation_call") {
-                Some(data) => {
-                    let lane = Lane::TEXT.in_part(call.lane.part);
-                    out.push(image(lane, &data, filled(item.output_format)));
-                }
-                None => {
-                    let (name, lane) = (Text::from(item.kind.as_str()), call.lane);
-                    let output = ProviderToolOutput { lane, id, name, output: Json::from(raw) };
-                    out.push(Body::ProviderToolOutput(Box::new(output)));
-                }
+        if at == At::Added {
+            return;
+        }
+        match filled(item.result).filter(|_| item.kind.as_str() == "image_generation_call") {
+            Some(data) if self.show(output) => {
+                let lane = Lane::TEXT.in_part(call.lane.part);
+                out.push(image(lane, &data, filled(item.output_format)));
+            }
+            Some(_) => {}
+            // Shown as often as it is written, so that nothing passes that was changed before.
+            None => {
+                let (name, lane) = (Text::from(item.kind.as_str()), call.lane);
+                let output = ProviderToolOutput { lane, id, name, output: Json::from(raw) };
+                out.chunk(Body::ProviderToolOutput(Box::new(output)).into(), at.leaf(ITEM[0], ITEM[1], &[]));
             }
         }
     }
@@ -554,7 +437,7 @@ impl OpenAiResponses {
         Some(())
     }
 
-    fn finish_of(&self, status: &str, incomplete: Option<&RawValue>) -> Body {
+    fn finish_of(&self, status: &str, incomplete: Option<&RawValue>) -> Chunk {
         let stated = match status {
             "incomplete" => incomplete_reason(incomplete).unwrap_or_else(|| status.into()),
             status => status.into(),
@@ -566,7 +449,7 @@ impl OpenAiResponses {
             "content_filter" => FinishReason::ContentFilter,
             _ => FinishReason::Other(stated.clone()),
         };
-        Body::Finish(Box::new(Finish { choice: 0, reason, stated: Some(stated) }))
+        finish(0, reason, Some(stated))
     }
 
     /// The ordinal of a part, which is begun if it is new.
@@ -646,170 +529,15 @@ impl Call {
     }
 }
 
+const ITEM: [&str; 2] = ["item", "response/output/*"];
+const ANNOTATIONS: [&str; 2] = ["item/content/*/annotations/*", "response/output/*/content/*/annotations/*"];
 const DELTA: Leaf = Leaf::new("delta", [0; 4]);
-
-/// What a delta is a piece of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Grows {
-    Part(Kind, Channel),
-    Call(Channel),
-}
-
-impl Grows {
-    fn of(kind: &str) -> Option<Self> {
-        Some(match kind {
-            "response.output_text.delta" => Self::Part(Kind::Content, Channel::Text),
-            "response.reasoning_text.delta" => Self::Part(Kind::Content, Channel::Reasoning),
-            "response.reasoning_summary_text.delta" => Self::Part(Kind::Summary, Channel::Reasoning),
-            "response.refusal.delta" => Self::Part(Kind::Content, Channel::Refusal),
-            "response.audio.transcript.delta" => Self::Part(Kind::Content, Channel::Transcript),
-            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
-                Self::Call(Channel::Arguments)
-            }
-            "response.mcp_call_arguments.delta" | "response.code_interpreter_call_code.delta" => {
-                Self::Call(Channel::ProviderTool)
-            }
-            _ => return None,
-        })
-    }
-
-    /// The part, of the indices of the output, its content and its summary.
-    fn slot(self, [output, content, summary]: [u64; 3]) -> Slot {
-        match self {
-            Self::Part(Kind::Summary, _) => (output, Kind::Summary, summary),
-            _ => (output, Kind::Content, content),
-        }
-    }
-}
-
-/// Reads a delta that has nothing but its text, without the general way.
-fn growth_of(data: &str) -> Option<(Grows, [u64; 3], Str<'_>)> {
-    let mut json = Pull::object(data)?;
-    let (mut grows, mut text, mut at) = (None, None, [0; 3]);
-    let mut first = true;
-    while let Some(key) = json.key(&mut first)? {
-        match key {
-            "type" => grows = Some(Grows::of(json.word()?)?),
-            "delta" if text.is_none() => text = Some(json.string()?),
-            "output_index" => at[0] = json.count()?,
-            "content_index" => at[1] = json.count()?,
-            "summary_index" => at[2] = json.count()?,
-            "logprobs" => {
-                json.open(b'[')?;
-                json.at_end(&mut true, b']')?;
-            }
-            "item_id" | "sequence_number" | "obfuscation" => json.skip()?,
-            _ => return None,
-        }
-    }
-    json.end()?;
-    Some((grows?, at, text?))
-}
-
-/// Where a text stands in a part, in the content of an item and in the summary of one.
-struct Field {
-    part: &'static str,
-    content: [&'static str; 2],
-    summary: [&'static str; 2],
-}
-
-impl PartWire<'_> {
-    /// The channel, the text and its place.
-    fn content(&self) -> (Channel, &str, Field) {
-        const TEXT: Field = Field {
-            part: "part/text",
-            content: ["item/content/*/text", "response/output/*/content/*/text"],
-            summary: ["item/summary/*/text", "response/output/*/summary/*/text"],
-        };
-        const REFUSAL: Field = Field {
-            part: "part/refusal",
-            content: ["item/content/*/refusal", "response/output/*/content/*/refusal"],
-            summary: ["", ""],
-        };
-        const TRANSCRIPT: Field = Field {
-            part: "part/transcript",
-            content: ["item/content/*/transcript", "response/output/*/content/*/transcript"],
-            summary: ["", ""],
-        };
-        match self.kind.as_str() {
-            "reasoning_text" | "summary_text" => (Channel::Reasoning, self.text.as_str(), TEXT),
-            "refusal" => (Channel::Refusal, self.refusal.as_str(), REFUSAL),
-            "output_audio" => (Channel::Transcript, self.transcript.as_str(), TRANSCRIPT),
-            _ => (Channel::Text, self.text.as_str(), TEXT),
-        }
-    }
-}
 
 fn call_id(item: &ItemWire<'_>, lane: Lane) -> Text {
     item.call_id.filled().or(item.id.filled()).map_or_else(|| Output::made_up_id(lane), Text::from)
 }
 
-/// Whether an event only says that a provider's tool is at work.
-fn is_progress(kind: &str) -> bool {
-    let Some((tool, state)) = kind.strip_prefix("response.").and_then(|kind| kind.rsplit_once('.')) else {
-        return false;
-    };
-    (tool.ends_with("_call") || tool == "mcp_list_tools")
-        && matches!(state, "in_progress" | "searching" | "generating" | "interpreting" | "completed" | "failed")
-}
-
-fn incomplete_reason(details: Option<&RawValue>) -> Option<Text> {
-    #[derive(Default, Deserialize)]
-    struct Wire<'a> {
-        #[serde(borrow)]
-        reason: Str<'a>,
-    }
-    parse::<Wire<'_>>(details?)?.reason.filled().map(Text::from)
-}
-
-/// The provider's numbers. Input includes what a cache served and stored, output includes reasoning.
-fn usage_of(raw: &RawValue) -> Option<Usage> {
-    #[derive(Default, Deserialize)]
-    struct Wire<'a> {
-        input_tokens: Num,
-        output_tokens: Num,
-        total_tokens: Num,
-        #[serde(borrow)]
-        input_tokens_details: Option<&'a RawValue>,
-        #[serde(borrow)]
-        output_tokens_details: Option<&'a RawValue>,
-    }
-    #[derive(Default, Deserialize)]
-    struct Details {
-        cached_tokens: Num,
-        cache_write_tokens: Num,
-        reasoning_tokens: Num,
-    }
-    let wire: Wire<'_> = parse(raw)?;
-    let input: Details = wire.input_tokens_details.and_then(parse).unwrap_or_default();
-    let output: Details = wire.output_tokens_details.and_then(parse).unwrap_or_default();
-    let less = |all: Num, parts: &[Num]| {
-        all.0.map(|all| parts.iter().fold(all, |rest, part| rest.saturating_sub(part.or_zero())))
-    };
-    Some(Usage {
-        uncached_input: less(wire.input_tokens, &[input.cached_tokens, input.cache_write_tokens]),
-        cache_read: input.cached_tokens.0,
-        cache_write: input.cache_write_tokens.0,
-        output: less(wire.output_tokens, &[output.reasoning_tokens]),
-        reasoning: output.reasoning_tokens.0,
-        stated: Stated {
-            input: wire.input_tokens.0,
-            output: wire.output_tokens.0,
-            cached: input.cached_tokens.0,
-            cache_write: input.cache_write_tokens.0,
-            reasoning: output.reasoning_tokens.0,
-            total: wire.total_tokens.0,
-            raw: Some(raw.into()),
-        },
-        ..Usage::default()
-    })
-}
-
 fn image(lane: Lane, data: &str, format: Option<Text>) -> Body {
     let mime = format.map(|format| format!("image/{format}").into());
     Body::Media(Box::new(Media { lane, form: "image".into(), mime, data: MediaData::Base64(data.into()) }))
-}
-
-fn annotation(lane: Lane, form: &'static str, value: &RawValue) -> Body {
-    Body::Annotation(Box::new(Annotation { lane, form: Text::from_static(form), value: Json::from(value) }))
 }
