@@ -112,9 +112,14 @@ impl Output {
 
     /// Adds an error that the provider reports. Only the first one is: providers repeat it. No finish may follow it.
     pub(crate) fn error(&mut self, error: ErrorInfo) {
+        self.error_at(error, Leaf::NONE);
+    }
+
+    /// The same with the place of its message.
+    pub(crate) fn error_at(&mut self, error: ErrorInfo, leaf: Leaf) {
         if !self.failed {
             self.failed = true;
-            self.push(Chunk::error(error));
+            self.chunk(Chunk::error(error), leaf);
         }
     }
 

@@ -159,10 +159,11 @@ impl AgUi {
                 let code = filled(wire.code).unwrap_or(Text::from_static("RUN_ERROR"));
                 let message = wire.message.or(wire.error).filter(|message| message.get() != "null");
                 let error = ErrorInfo::new(code);
-                out.error(match message {
+                let error = match message {
                     Some(message) => error.with_message(plain(message)),
                     None => error,
-                });
+                };
+                out.error_at(error, Leaf::new("message|error", [0; 4]));
                 out.stated_end = Some(kind.into());
                 out.ended = true;
             }

@@ -60,7 +60,7 @@ impl Anthropic {
                 }
             }
             Said::Over => out.ended = true,
-            Said::Failed(error) => out.error(error),
+            Said::Failed(error) => out.error_at(error, ERROR),
         }
         Some(())
     }
@@ -269,7 +269,7 @@ impl Message {
                 let error = wire.error.map_or_else(|| ErrorInfo::new(codes::ERROR), error_info);
                 return Some(Said::Failed(error));
             }
-            _ => return Some(Said::Failed(error_info(wire.error?))),
+            _ => return None,
         }
         Some(Said::Nothing)
     }
@@ -454,6 +454,9 @@ impl Message {
         }
     }
 }
+
+/// Where the message of an error stands.
+const ERROR: Leaf = Leaf::new("error/message", [0; 4]);
 
 /// Where a block stands in its event.
 #[derive(Debug, Clone, Copy)]

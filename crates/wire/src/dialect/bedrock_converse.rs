@@ -158,10 +158,11 @@ impl BedrockConverse {
             }
             name if is_exception(name) => {
                 let error = ErrorInfo::new(name);
-                out.error(match wire.message.filter(|message| message.get() != "null") {
+                let error = match wire.message.filter(|message| message.get() != "null") {
                     Some(message) => error.with_message(plain(message)),
                     None => error,
-                });
+                };
+                out.error_at(error, Leaf::new("message", [0; 4]));
             }
             _ => return None,
         }

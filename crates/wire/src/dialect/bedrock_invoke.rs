@@ -60,10 +60,11 @@ impl BedrockInvoke {
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         if let Some(name) = event.name.filter(|name| is_exception(name)) {
             let error = ErrorInfo::new(name);
-            out.error(match wire.message.filter(|message| message.get() != "null") {
+            let error = match wire.message.filter(|message| message.get() != "null") {
                 Some(message) => error.with_message(plain(message)),
                 None => error,
-            });
+            };
+            out.error_at(error, Leaf::new("message", [0; 4]));
             out.known += 1;
             return Some(());
         }

@@ -125,7 +125,7 @@ impl ClaudeCode {
             Said::Begun { usage } if main => self.next_message(usage, out),
             Said::Done { usage, .. } if main => self.count(usage, out),
             Said::Over if main => out.push(Body::MessageEnd { choice: 0 }),
-            Said::Failed(error) => out.error(error),
+            Said::Failed(error) => out.error_at(error, Leaf::new("event/error/message", [0; 4])),
             _ => {}
         }
         Some(())

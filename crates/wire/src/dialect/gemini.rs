@@ -167,7 +167,7 @@ impl Gemini {
         }
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         if let Some(error) = wire.error {
-            out.error(error_info(error));
+            out.error_at(error_info(error), Leaf::new("error/message", [0; 4]));
             return Some(());
         }
         if wire.candidates.is_none() && wire.prompt_feedback.is_none() && wire.usage_metadata.is_none() {

@@ -148,14 +148,15 @@ impl OpenAiResponses {
                 self.end(kind, wire.response?, out)?;
             }
             "error" => {
-                out.error(match wire.error.filter(|error| error.get() != "null") {
+                let error = match wire.error.filter(|error| error.get() != "null") {
                     Some(error) => error_info(error),
                     None => error_info(serde_json::from_str(event.data).ok()?),
-                });
+                };
+                out.error_at(error, Leaf::new("error/message|message", [0; 4]));
             }
             "keepalive" | "response.audio.done" => {}
             kind if is_progress(kind) => {}
-            _ => out.error(error_info(wire.error?)),
+            _ => return None,
         }
         Some(())
     }
@@ -426,7 +427,8 @@ impl OpenAiResponses {
         let status = response.status.filled().unwrap_or(kind.trim_start_matches("response."));
         if kind == "response.failed" || status == "failed" {
             let error = response.error.filter(|error| error.get() != "null");
-            out.error(error.map_or_else(|| ErrorInfo::new(codes::ERROR), error_info));
+            let error = error.map_or_else(|| ErrorInfo::new(codes::ERROR), error_info);
+            out.error_at(error, Leaf::new("response/error/message", [0; 4]));
         }
         if out.failed {
             out.stated_end = Some(status.into());
