@@ -636,7 +636,7 @@ mod tests {
                 r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}"#,
             ],
         );
-        assert_eq!(lines, ["error overloaded_error Overloaded", "usage out 2 | out 2"]);
+        assert_eq!(lines, ["error overloaded_error Overloaded @error/message", "usage out 2 | out 2"]);
         assert!(!out.ended);
     }
 }
