@@ -54,7 +54,7 @@ use crate::{
 )]
 pub trait StreamItem<S: Default = ()>: Sized {
     /// Shows each part of the item, in the order in which a reader would meet them. Called once for each item, and once more if a text
-    /// has to be changed; both times it shows the same parts in the same order.
+    /// has to be changed. Both times it shows the same texts in the same order; the second time other parts are ignored.
     fn visit(&mut self, state: &mut S, f: &mut dyn FnMut(Part<'_>));
 
     /// Makes an item that says `text` in `lane` and nothing else. `like` is an item of the same stream, if one is at hand.
@@ -249,17 +249,15 @@ impl<T: StreamItem<S>, S: Default> Items<T, S> {
         if is_left_out {
             return;
         }
-        let mut p = 0;
+        let mut texts = parts.iter().zip(&placed).filter(|(part, _)| part.kind != PartKind::Fixed);
         item.visit(&mut self.state, &mut |part| {
-            let Some((seen, chunks)) = parts.get(p).zip(placed.get(p)) else { return };
-            p += 1;
+            let (Part::Delta(_, text) | Part::Snapshot(_, text)) = part else { return };
+            let Some((seen, chunks)) = texts.next() else { return };
             if seen.is_same && chunks.len() == 1 {
                 return;
             }
-            if let Part::Delta(_, text) | Part::Snapshot(_, text) = part {
-                text.clear();
-                chunks.iter().filter_map(|passed| passed.chunk.text()).for_each(|piece| text.push_str(piece));
-            }
+            text.clear();
+            chunks.iter().filter_map(|passed| passed.chunk.text()).for_each(|piece| text.push_str(piece));
         });
         self.queue.push_back((item, placed.into_iter().flatten().collect()));
     }
