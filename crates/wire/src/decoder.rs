@@ -171,7 +171,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`WireError::Empty`] if there was nothing but white space, [`WireError::Undetected`] or [`WireError::WrongFormat`] if not one
-    /// event was understood, else as [`push`](Decoder::push).
+    /// event was understood, or if most were not and the first looks like another format; else as [`push`](Decoder::push).
     pub fn finish(&mut self) -> Result<(), WireError> {
         self.close()?;
         while self.step()? {}
@@ -223,15 +223,15 @@ impl Decoder {
         let framed = self.framer.as_ref().is_some_and(Framer::is_framed);
         let cut_off = self.stats.cut_off && self.format.is_some();
         let read = framed || self.stats.events > 0 || cut_off || self.out.failed;
-        // An end mark is the same in many formats: beside events that are not understood it says nothing.
-        let understood = self.out.known > self.end_marks || self.out.failed || self.out.unknown == 0;
+        let looks_like = self.looks_like.filter(|format| Some(*format) != self.format && *format != Format::Raw);
+        // An end mark is the same in many formats, and so are errors and usage: beside events of another format they say nothing.
+        let known = self.out.known - self.end_marks;
+        let mostly = self.out.unknown > 0 && self.out.unknown >= known;
+        let is_other = mostly && (looks_like.is_some() || known == 0 && !self.out.failed);
         match self.format {
             _ if self.blank => Err(self.fail(WireError::Empty)),
             None if !read => Err(self.fail(WireError::Undetected)),
-            Some(expected) if !read || !understood => {
-                let looks_like = self.looks_like.filter(|format| *format != expected && *format != Format::Raw);
-                Err(self.fail(WireError::WrongFormat { expected, looks_like }))
-            }
+            Some(expected) if !read || is_other => Err(self.fail(WireError::WrongFormat { expected, looks_like })),
             _ => Ok(()),
         }
     }

@@ -141,7 +141,7 @@ impl Output {
     /// Takes the oldest chunk.
     pub(crate) fn pop(&mut self) -> Option<(Chunk, Leaf)> {
         // An empty queue keeps no more room than this, so that open streams are cheap.
-        const KEPT: usize = 32;
+        const KEPT: usize = 16;
         let chunk = self.queue.pop_front();
         if chunk.is_none() && self.queue.capacity() > KEPT {
             self.queue.shrink_to(KEPT);

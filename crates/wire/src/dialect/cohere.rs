@@ -157,7 +157,7 @@ impl Cohere {
             "message-start" => self.begin(&wire.id, message, out),
             "message-end" => self.end(wire.delta.as_ref()?, out),
             "error" => out.error(serde_json::from_str(data).map_or_else(|_| ErrorInfo::new(codes::ERROR), error_info)),
-            _ => out.error(error_info(wire.error.or(wire.message)?)),
+            _ => out.error(error_info(wire.error.or(wire.message.filter(|message| message.get().starts_with('"')))?)),
         }
         Some(())
     }

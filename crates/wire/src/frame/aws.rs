@@ -27,6 +27,9 @@ impl Aws {
         let rest = || Found { len: unread.len(), unterminated: true, ..Found::default() };
         let rest = || (buffer.closed && !unread.is_empty()).then(rest);
 
+        if buffer.limit < OVERHEAD && !unread.is_empty() {
+            return Err(WireError::EventTooLarge { limit: buffer.limit });
+        }
         let Some(prelude) = unread.get(..PRELUDE) else { return Ok(rest()) };
         if !is_prelude(prelude) {
             return Err(broken("the checksum of its prelude is wrong"));

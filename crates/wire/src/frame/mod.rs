@@ -52,7 +52,7 @@ pub struct Frame<'a> {
 /// - **JSON array**: each element is a frame, with the separators before it.
 /// - **AWS event stream**: each message is a frame. Lengths, headers and both checksums are checked.
 ///
-/// Costs a copy of the bytes and one or two passes over them. Does not allocate per event. Keeps the bytes of the event being read, at
+/// Costs a copy of the bytes and one or two passes over them. Does not allocate per event, unless it is larger than 2 KiB. Keeps the bytes of the event being read, at
 /// most the limit and one push more.
 ///
 /// ```
@@ -238,7 +238,11 @@ impl Framer {
             Kind::Array(array) => array.find(&self.buffer),
             Kind::Aws(aws) => aws.find(&self.buffer, &mut self.own_data)?,
         };
-        let length = found.as_ref().map_or(self.buffer.unread().len(), |found| found.len);
+        let length = match (&found, &self.kind) {
+            (Some(found), _) => found.len,
+            (None, Kind::Sse(sse)) => sse.certain(self.buffer.unread().len()),
+            (None, _) => self.buffer.unread().len(),
+        };
         if length > self.buffer.limit {
             return Err(WireError::EventTooLarge { limit: self.buffer.limit });
         }
@@ -253,7 +257,7 @@ impl Framer {
     fn release(&mut self) {
         if let Some(found) = self.current.take() {
             self.buffer.release(found.len);
-            if self.own_data.capacity() > 2 * KEPT {
+            if self.own_data.capacity() > KEPT {
                 self.own_data = Vec::new();
             }
         }
@@ -301,7 +305,7 @@ impl Buffer {
         if self.start == self.bytes.len() {
             self.bytes.clear();
             self.start = 0;
-            if self.bytes.capacity() > 2 * KEPT {
+            if self.bytes.capacity() > KEPT {
                 self.bytes.shrink_to(KEPT);
             }
         }

@@ -43,6 +43,11 @@ impl Sse {
         (self.line, self.seen) = (bytes, bytes);
     }
 
+    /// How many of the unread bytes belong to the frame being read, whatever follows.
+    pub(super) fn certain(&self, unread: usize) -> usize {
+        self.body.as_ref().filter(|body| body.line_start).map_or(unread, |body| body.json.seen())
+    }
+
     pub(super) fn find(&mut self, buffer: &Buffer, own: &mut Vec<u8>) -> Option<Found> {
         let unread = buffer.unread();
         loop {
@@ -198,6 +203,9 @@ struct Body {
     json: JsonEnd,
     /// How far a second byte was looked for that tells JSON from other text.
     probe: Option<usize>,
+    line_ended: bool,
+    crlf: bool,
+    /// An event may begin at the byte that comes next.
     line_start: bool,
 }
 
@@ -215,16 +223,24 @@ enum Span {
 
 impl Body {
     fn at(from: usize) -> Self {
-        Self { json: JsonEnd::at(from), probe: Some(from + 1), line_start: false }
+        Self { json: JsonEnd::at(from), probe: Some(from + 1), line_ended: false, crlf: false, line_start: false }
     }
 
     fn find(&mut self, unread: &[u8], closed: bool) -> Span {
-        if let Some(probe) = &mut self.probe {
-            while unread.get(*probe).is_some_and(u8::is_ascii_whitespace) {
-                *probe += 1;
-            }
-            match (unread[self.json.from()], unread.get(*probe)) {
+        while let Some(probe) = &mut self.probe {
+            let byte = unread.get(*probe);
+            match (unread[self.json.from()], byte) {
                 (b'{', Some(b'"' | b'}')) | (b'[', Some(b'{')) => self.probe = None,
+                (_, Some(b' ' | b'\t')) => *probe += 1,
+                // A second one would be a blank line.
+                (_, Some(b'\n' | b'\r')) if !self.line_ended => {
+                    self.line_ended = true;
+                    *probe += 1;
+                }
+                (_, Some(b'\n')) if unread[*probe - 1] == b'\r' && !self.crlf => {
+                    self.crlf = true;
+                    *probe += 1;
+                }
                 (_, None) if !closed => return Span::Open,
                 _ => return Span::None,
             }

@@ -1,6 +1,11 @@
 //! What the crate promises as a whole, on streams of many providers.
 
+mod bug_reports;
 mod canonical;
+mod decoder;
 mod endings;
+mod frames;
+mod framing;
 mod passthrough;
+mod sseer;
 mod streams;

@@ -246,7 +246,8 @@ fn calls(fragments: &[&str]) -> Vec<(String, String, String)> {
 // spec 2.5
 #[test]
 fn fragments_reach_their_own_call() {
-    let cases: &[(&str, &[&str], &[(&str, &str, &str)])] = &[
+    type Call<'a> = (&'a str, &'a str, &'a str);
+    let cases: &[(&str, &[&str], &[Call<'_>])] = &[
         (
             "interleaved by index",
             &[
