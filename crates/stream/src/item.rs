@@ -157,7 +157,7 @@ impl<T: StreamItem<S>, S: Default> Engine for Items<T, S> {
             origin.part = origin.part.saturating_add(1);
         });
         if parts.iter().all(|part| part.is_same) {
-            parts.drain(..).flat_map(|part| part.chunks).for_each(|passed| stack.deliver(&passed));
+            parts.drain(..).flat_map(|part| part.chunks).for_each(|passed| stack.deliver(passed.index, &passed.chunk));
             return Some(item);
         }
         self.rebuild(item);
@@ -166,7 +166,7 @@ impl<T: StreamItem<S>, S: Default> Engine for Items<T, S> {
 
     fn next(&mut self) -> Option<Next<T>> {
         if let Some((item, chunks)) = self.queue.pop_front() {
-            chunks.iter().for_each(|passed| self.stack.deliver(passed));
+            chunks.iter().for_each(|passed| self.stack.deliver(passed.index, &passed.chunk));
             return Some(Next::Item(item));
         }
         match self.stack.pop()?.body() {

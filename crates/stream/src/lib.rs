@@ -35,6 +35,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "wire")]
+mod bytes;
 mod context;
 mod events;
 mod factory;
@@ -48,6 +50,8 @@ mod recording;
 mod registration;
 mod stack;
 
+#[cfg(feature = "wire")]
+pub use bytes::{ObserveBytesExt, ObservedBody, ObservedBytes, QuietBody};
 pub use context::{InvocationResult, LaneText, ObserverContext};
 pub use events::{Channels, EventQueue, EventSink};
 pub use factory::{Extensions, Factory, FromFn, IntoFactory, IntoWatcherFactory, ObserverFactoryContext, from_fn};

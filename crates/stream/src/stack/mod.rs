@@ -18,6 +18,8 @@ use std::{
 };
 
 use smallvec::SmallVec;
+#[cfg(feature = "wire")]
+use streamkeeper_contract::id;
 use streamkeeper_contract::{Body, Chunk, EndToken, ErrorInfo, Hook, Id, Outcome, Text, Verdict};
 
 pub use self::build::StackBuilder;
@@ -101,7 +103,7 @@ impl Stack {
     #[inline]
     pub fn transit(&mut self, chunk: Chunk) -> Option<Chunk> {
         let passed = self.pass(chunk)?;
-        self.deliver(&passed);
+        self.deliver(passed.index, &passed.chunk);
         Some(passed.chunk)
     }
 
@@ -180,7 +182,7 @@ impl Stack {
     /// Takes the next chunk for the consumer. The last one is the `end`; with it the invocation is over.
     pub fn pop(&mut self) -> Option<Chunk> {
         let passed = self.out.pop_front()?;
-        self.deliver(&passed);
+        self.deliver(passed.index, &passed.chunk);
         if self.out.is_empty() && self.is_ended() {
             self.close();
         }
@@ -194,9 +196,9 @@ impl Stack {
 
     /// The consumer takes a chunk. The one place where deliveries are known.
     #[inline]
-    pub(crate) fn deliver(&mut self, passed: &Passed) {
+    pub(crate) fn deliver(&mut self, index: u64, chunk: &Chunk) {
         if self.outlet.is_recording() {
-            self.outlet.output(passed.index, &passed.chunk);
+            self.outlet.output(index, chunk);
         }
     }
 
@@ -222,6 +224,13 @@ impl Stack {
             let fault = Fault::NotRun("the client's items cannot say what the observer released");
             self.outlet.failed(observer, Hook::OnChunk, fault);
         }
+    }
+
+    /// Something that was delivered has no place in the consumer's format.
+    #[cfg(feature = "wire")]
+    pub(crate) fn has_no_place(&mut self) {
+        let fault = Fault::NotRun("the format has no place for what was delivered");
+        self.outlet.failed(&id!("passthrough"), Hook::OnChunk, fault);
     }
 
     /// From here on only texts may be amended: the consumer's type can show nothing else.
