@@ -147,8 +147,8 @@ def streams():
 
 
 def word_in_the_middle(text):
-    """The word nearest to the middle."""
-    words = list(re.finditer(r"\b\w{3,}\b", text))
+    """The word nearest to the middle. A long one may span what no observer looks across, such as a citation."""
+    words = list(re.finditer(r"\b\w{3,20}\b", text))
     return min(words, key=lambda m: abs(m.start() - len(text) // 2)).group() if words else None
 
 
@@ -168,7 +168,13 @@ def check(server, programs, path, fmt):
     original = path.read_bytes()
     try:
         before = read(original)
-        if run("streamkeeper", "observe", "--emit", "wire", "--format", fmt, path) != original:
+        passed = run("streamkeeper", "observe", "--emit", "wire", "--format", fmt, path)
+        if not original.rstrip(b" ").endswith((b"\n", b"}")):
+            # It breaks off inside an event: it gets an end that says so, and is not compared any further.
+            if read(passed).text != before.text:
+                return "another text after the end was added", False
+            return None, False
+        if passed != original:
             return "watchers alone changed the bytes", False
         word = word_in_the_middle(before.text)
         if word is None:

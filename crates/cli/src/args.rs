@@ -9,7 +9,8 @@ Exit codes:
   0  the stream finished; nothing stopped or failed it
   1  a wrong argument, or a file that cannot be read or written
   2  the stream failed, was cut off, or is in no format that can be read
-  3  an observer stopped the stream";
+  3  an observer stopped the stream
+  4  a replay differs from its recording";
 
 /// Observe, inspect, convert, replay and explain streams of language models.
 #[derive(Debug, Parser)]
@@ -23,11 +24,13 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Observe(Observe),
     Inspect(Inspect),
+    Replay(Replay),
+    Explain(Explain),
 }
 
 /// Take a stream through observers: print what is delivered as it comes, then what the observers did.
 ///
-/// With `--emit text` the summary follows the text on stdout. With `chunks` stdout has the stream alone, so that it can be
+/// With `--emit text` the summary follows the text on stdout. With `chunks` and `wire` stdout has the stream alone, so that it can be
 /// piped on, and the summary goes to stderr.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Observe {
@@ -45,6 +48,14 @@ pub(crate) struct Observe {
     /// What goes to stdout.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) emit: Emit,
+
+    /// Write a recording of the invocation (JSON lines) to this file: what was delivered, events, outcome.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Record what came in instead, before any guard: can be replayed, and holds everything the guards withheld.
+    #[arg(long, requires = "record")]
+    pub(crate) raw: bool,
 
     /// The stream, or `-` for stdin.
     pub(crate) file: PathBuf,
@@ -68,6 +79,29 @@ pub(crate) struct Inspect {
     pub(crate) file: PathBuf,
 }
 
+/// Run a raw recording through observers again and report the first difference.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// Keep the time between chunks as it was recorded.
+    #[arg(long)]
+    pub(crate) real_time: bool,
+
+    /// Stop when the text matches this pattern, as in `observe`. Give what the recording was made with, or something else to see
+    /// where that makes a difference.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) halt: Vec<String>,
+
+    /// A recording made with `observe --record FILE --raw`.
+    pub(crate) recording: PathBuf,
+}
+
+/// Say why a recorded stream was stopped or changed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// A recording made with `observe --record FILE`.
+    pub(crate) recording: PathBuf,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct FormatArg {
     /// The format of the stream. Without it, it is told from the first event.
@@ -89,4 +123,6 @@ pub(crate) enum Emit {
     Text,
     /// Every delivered chunk, as JSON lines.
     Chunks,
+    /// The provider's own bytes, changed only where an observer changed them.
+    Wire,
 }

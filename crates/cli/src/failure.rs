@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Stream = 2,
     /// An observer stopped the stream.
     Stopped = 3,
+    /// A replay differs from its recording.
+    Differs = 4,
 }
 
 impl From<Exit> for ExitCode {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod explain;
 mod failure;
 mod input;
 mod inspect;
@@ -9,7 +10,9 @@ mod invocation;
 mod observe;
 mod observers;
 mod output;
+mod replay;
 mod summary;
+mod tally;
 mod told;
 
 use std::{io::Write, process::ExitCode};
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
         }
     };
     let result = match &args.command {
+        Command::Replay(args) => replay::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Observe(args) => observe::run(args),
     };

@@ -1,22 +1,15 @@
 use std::fmt::{self, Display, Write};
 
 use serde_json::Value;
-use streamkeeper_contract::{Id, Outcome, Usage};
-use streamkeeper_wire::{Format, Framing, Stats};
+use streamkeeper_contract::{Outcome, Usage};
+use streamkeeper_wire::Decoder;
 
-use crate::{failure::Exit, told::Told};
+use crate::{failure::Exit, invocation::Invocation, tally::lock};
 
 /// What the observers did and how an invocation went, for people.
 pub(crate) struct Summary<'a> {
     pub(crate) outcome: &'a Outcome,
-    pub(crate) format: Option<Format>,
-    pub(crate) framing: Option<Framing>,
-    pub(crate) stats: &'a Stats,
-    pub(crate) usage: Option<&'a Usage>,
-    pub(crate) observers: &'a [Id],
-    /// For each observer, how often it gave each verdict but `continue`.
-    pub(crate) verdicts: &'a [Vec<(&'static str, u64)>],
-    pub(crate) told: &'a Told,
+    pub(crate) invocation: &'a Invocation,
 }
 
 /// The exit code of an outcome.
@@ -30,22 +23,23 @@ pub(crate) fn exit_of(outcome: &Outcome) -> Exit {
 
 impl Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let invocation = self.invocation;
         line(f, "outcome", self.outcome)?;
-        line(f, "format", self.source())?;
-        let told = self.told.state();
+        line(f, "format", source(invocation.decoder()))?;
+        let told = invocation.told.state();
         if let Some(metrics) = &told.metrics {
             line(f, "delivered", delivered(metrics))?;
             line(f, "timing", timing(metrics))?;
         }
-        if let Some(usage) = self.usage {
+        if let Some(usage) = &invocation.usage {
             line(f, "usage", tokens(usage))?;
         }
-        for (i, (id, verdicts)) in self.observers.iter().zip(self.verdicts).enumerate() {
-            let verdicts = listed(verdicts.iter().map(|(verdict, count)| format!("{verdict} × {count}")));
-            line(f, if i == 0 { "verdicts" } else { "" }, format_args!("{id}: {verdicts}"))?;
+        self.verdicts(f)?;
+        let events = told.events.iter().map(|((channel, name), count)| format!("{channel}/{name} × {count}"));
+        line(f, "events", listed(events))?;
+        if let Some(no_place) = &invocation.no_place {
+            line(f, "lost", no_place)?;
         }
-        let events = listed(told.events.iter().map(|((channel, name), count)| format!("{channel}/{name} × {count}")));
-        line(f, "events", events)?;
         for (i, failure) in told.failures.iter().enumerate() {
             line(f, if i == 0 { "failures" } else { "" }, failure)?;
         }
@@ -57,26 +51,44 @@ impl Display for Summary<'_> {
 }
 
 impl Summary<'_> {
-    fn source(&self) -> String {
-        let Self { stats, .. } = self;
-        let mut text = self.format.map_or_else(|| "unknown".to_owned(), |format| format.to_string());
-        if let Some(framing) = self.framing {
-            let _ = write!(text, " ({})", framing.name());
+    /// What each observer did, in order of registration, then what the stack did for all of them.
+    fn verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = lock(&self.invocation.verdicts);
+        let of = |who: Option<&str>| {
+            let mine = counts.iter().filter(move |((observer, _), _)| observer.as_deref() == who);
+            listed(mine.map(|((_, action), count)| format!("{action} × {count}")))
+        };
+        let mut label = "verdicts";
+        for id in self.invocation.stack().observers().iter() {
+            line(f, label, format_args!("{id}: {}", of(Some(id.as_str()))))?;
+            label = "";
         }
-        let _ = write!(text, ", {} bytes, {} events", stats.bytes, stats.events);
-        for (count, what) in [(stats.unknown, "unknown"), (stats.invalid_utf8, "places with invalid UTF-8")] {
-            if count > 0 {
-                let _ = write!(text, ", {count} {what}");
-            }
+        if counts.keys().any(|(observer, _)| observer.is_none()) {
+            line(f, label, format_args!("the stack: {}", of(None)))?;
         }
-        if stats.unterminated {
-            text.push_str(", the last one unterminated");
-        }
-        if stats.cut_off {
-            text.push_str(", cut off inside an event");
-        }
-        text
+        Ok(())
     }
+}
+
+fn source(decoder: &Decoder) -> String {
+    let stats = decoder.stats();
+    let mut text = decoder.format().map_or_else(|| "unknown".to_owned(), |format| format.to_string());
+    if let Some(framing) = decoder.framing() {
+        let _ = write!(text, " ({})", framing.name());
+    }
+    let _ = write!(text, ", {} bytes, {} events", stats.bytes, stats.events);
+    for (count, what) in [(stats.unknown, "unknown"), (stats.invalid_utf8, "places with invalid UTF-8")] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {what}");
+        }
+    }
+    if stats.unterminated {
+        text.push_str(", the last one unterminated");
+    }
+    if stats.cut_off {
+        text.push_str(", cut off inside an event");
+    }
+    text
 }
 
 fn line(f: &mut fmt::Formatter<'_>, label: &str, value: impl Display) -> fmt::Result {

@@ -29,6 +29,11 @@ impl Told {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Whether a component is among the first failures.
+    pub(crate) fn has_failed(&self, component: &str) -> bool {
+        self.state().failures.iter().any(|failure| failure.component.as_str() == component)
+    }
 }
 
 impl EventSink for Told {

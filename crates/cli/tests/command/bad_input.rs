@@ -13,9 +13,14 @@ fn a_wrong_argument_or_file_is_exit_code_1() {
         (&["observe", "--format", "gpt", "support-chat.openai.sse"], "openai-chat"),
         (&["observe", "--halt", "(", "support-chat.openai.sse"], "--halt"),
         (&["observe", "--call-class", "Not Valid", "support-chat.openai.sse"], "--call-class"),
+        (&["observe", "--raw", "support-chat.openai.sse"], "--record"),
+        (&["observe", "--record", "no/such/folder/x.jsonl", "support-chat.openai.sse"], "no/such/folder/x.jsonl"),
         (&["observe", "no-such-file.sse"], "no-such-file.sse"),
         (&["observe", folder.to_str().unwrap()], "folder"),
         (&["inspect", "--chunk-bytes", "0", "support-chat.openai.sse"], "--chunk-bytes"),
+        (&["replay", "support-chat.openai.sse"], "recording"),
+        (&["explain", "support-chat.openai.sse"], "recording"),
+        (&["replay", "no-such-file.jsonl"], "no-such-file.jsonl"),
         (&["frobnicate"], "frobnicate"),
     ] {
         let ran = run(args);

@@ -7,6 +7,7 @@
 mod bad_input;
 mod inspect;
 mod observe;
+mod recordings;
 
 use std::{
     io::Write,

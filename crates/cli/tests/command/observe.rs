@@ -3,7 +3,7 @@ use std::{
     process::Stdio,
 };
 
-use crate::{command, feed, fixture, json_lines, run};
+use crate::{command, feed, fixture, folder, json_lines, recorded, run, streams};
 
 const README: &str = "Hi Maya, thanks for your patience! I have looked up order 48213: it left our warehouse in Rotterdam on \
     Tuesday and should reach you tomorrow before noon.\n\nThe shipping fee of 4,90 € goes back to your card today – you do not have \
@@ -88,4 +88,56 @@ fn chunks_are_json_lines_and_the_summary_is_apart() {
     // What it prints is a stream of its own format.
     let again = feed(&["observe", "--format", "jsonl", "-"], &ran.stdout).expect(0);
     assert!(again.out().starts_with(README), "{}", again.out());
+}
+
+/// spec 2.8
+#[test]
+fn watchers_alone_leave_every_byte_as_it_is() {
+    let mut paths: Vec<_> = std::fs::read_dir(streams()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    if let Some(recorded) = recorded() {
+        for folder in
+            std::fs::read_dir(recorded).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+        {
+            paths.extend(std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+    let is_stream = |path: &&std::path::PathBuf| !path.ends_with("README.md") && !path.ends_with("expected.jsonl");
+    let mut count = 0;
+    // A body that breaks off inside an event gets an end: see the next test.
+    for path in paths.iter().filter(is_stream).filter(|path| !path.ends_with("cut-off.anthropic.sse")) {
+        let ran = run(&["observe", "--emit", "wire", path.to_str().unwrap()]);
+        assert!(ran.stdout == std::fs::read(path).unwrap(), "{} changed: {}", path.display(), ran.stderr);
+        count += 1;
+    }
+    assert!(count >= 18, "only {count} streams were there");
+}
+
+/// spec 2.4, 2.8
+#[test]
+fn a_body_that_breaks_off_is_ended_as_truncated() {
+    let ran = run(&["observe", "--emit", "wire", "cut-off.anthropic.sse"]).expect(2);
+    let original = std::fs::read_to_string(fixture("cut-off.anthropic.sse")).unwrap();
+    let (whole, broken) = original.rsplit_once("\n\n").unwrap();
+    let end = ran.out().strip_prefix(whole).unwrap_or_else(|| panic!("{}", ran.out()));
+    assert!(!end.contains(broken) && end.contains("\"truncated\""), "{end}");
+    let again = feed(&["inspect", "--json", "-"], &ran.stdout).expect(2);
+    assert!(again.out().contains("\"outcome\":\"failed\""), "{}", again.out());
+}
+
+/// spec 2.8
+#[test]
+fn a_stopped_wire_stream_ends_as_its_format_wants() {
+    let ran = run(&["observe", "--emit", "wire", "--halt", "Rotter", "support-chat.openai.sse"]).expect(3);
+    assert!(ran.out().ends_with("data: [DONE]\n\n"), "{}", ran.out());
+    assert!(ran.out().contains("content_filter") && !ran.out().contains("Rotter"), "{}", ran.out());
+    assert!(ran.stderr.contains("stopped"), "{}", ran.stderr);
+    let again = feed(&["inspect", "--json", "-"], &ran.stdout).expect(0);
+    assert!(again.out().contains("\"finish\":\"content_filter\""), "{}", again.out());
+}
+
+#[test]
+fn a_recording_file_is_made_before_the_stream_is_read() {
+    let folder = folder("record-first");
+    let ran = run(&["observe", "--record", folder.to_str().unwrap(), "support-chat.openai.sse"]).expect(1);
+    assert_eq!(ran.out(), "");
 }

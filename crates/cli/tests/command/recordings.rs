@@ -1,0 +1,53 @@
+use crate::{fixture, folder, json_lines, run};
+
+/// spec 3.14
+#[test]
+fn a_raw_recording_replays_without_a_difference() {
+    let folder = folder("replay");
+    let recording = folder.join("run.jsonl");
+    let recording = recording.to_str().unwrap();
+    for args in [&["support-chat.openai.sse"][..], &["--halt", "Rotterdam", "support-chat.openai.sse"]] {
+        run(&[&["observe", "--record", recording, "--raw"], args].concat());
+        let replay = run(&[&["replay"], &args[..args.len() - 1], &[recording]].concat()).expect(0);
+        assert!(replay.out().contains("no difference"), "{}", replay.out());
+    }
+}
+
+/// spec 3.10, 3.14
+#[test]
+fn a_changed_observer_is_found_at_the_first_differing_chunk() {
+    let folder = folder("replay-changed");
+    let recording = folder.join("run.jsonl");
+    let recording = recording.to_str().unwrap();
+    run(&["observe", "--record", recording, "--raw", "support-chat.openai.sse"]).expect(0);
+    let replay = run(&["replay", "--halt", "warehouse", recording]).expect(4);
+    assert!(replay.out().contains("chunk"), "{}", replay.out());
+}
+
+/// spec 3.14
+#[test]
+fn a_delivered_recording_holds_nothing_that_was_withheld() {
+    let folder = folder("delivered");
+    let path = folder.join("run.jsonl");
+    let recording = path.to_str().unwrap();
+    run(&["observe", "--halt", "sk-demo-[0-9A-Za-z]{8}", "--record", recording, "leaked-key.openai.sse"]).expect(3);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!json_lines(&text).is_empty());
+    assert!(!text.contains("77Qm"), "{text}");
+    let replay = run(&["replay", recording]).expect(1);
+    assert!(replay.stderr.contains("raw"), "{}", replay.stderr);
+    let explained = run(&["explain", recording]).expect(0);
+    assert!(explained.out().contains("stopped") && explained.out().contains("halt"), "{}", explained.out());
+}
+
+#[test]
+fn a_replay_in_real_time_takes_as_long_as_the_recording() {
+    let folder = folder("real-time");
+    let path = folder.join("run.jsonl");
+    let recording = path.to_str().unwrap();
+    run(&["observe", "--record", recording, "--raw", fixture("support-chat.openai.sse").to_str().unwrap()]).expect(0);
+    // A file is read at once, so its recorded time is short; this must not take longer than that by much.
+    let start = std::time::Instant::now();
+    run(&["replay", "--real-time", recording]).expect(0);
+    assert!(start.elapsed().as_secs() < 5);
+}
