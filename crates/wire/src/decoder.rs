@@ -52,6 +52,8 @@ pub struct Stats {
     /// How a failed stream says that it ended, in the provider's own word: `failed`, `RUN_ERROR`. A stream that did not fail states
     /// that in its finish.
     pub stated_end: Option<Text>,
+    /// The bare body that reported the error of the stream, if it stood outside of any event.
+    pub error_outside_events: Option<Text>,
 }
 
 /// Bytes in, chunks out.
@@ -261,6 +263,9 @@ impl Decoder {
         }
         if frame.outside {
             if let Some(error) = error_of(data).or_else(|| error_event(frame.name, data)) {
+                if !self.out.failed {
+                    self.stats.error_outside_events = Some(data.into());
+                }
                 self.out.error(error);
                 return Ok(true);
             }

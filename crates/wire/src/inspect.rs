@@ -46,8 +46,10 @@ pub struct Inspection {
     pub finish: Option<Text>,
     /// Tokens as the provider states them, nothing added up.
     pub usage: InspectedUsage,
-    /// The provider reported an error, in an event or outside of any.
+    /// The provider reported an error in an event.
     pub error: bool,
+    /// The bare body that reported an error outside of any event.
+    pub error_outside_events: Option<Text>,
     /// The format's own end was seen. `None` where the framing cannot show it.
     pub terminal: Option<bool>,
     /// The model, as the provider names it.
@@ -200,6 +202,8 @@ impl Inspection {
             () if is_finished => "finished",
             () => "truncated",
         };
+        self.error_outside_events.clone_from(&stats.error_outside_events);
+        self.error &= self.error_outside_events.is_none();
         if choices.len() > 1 {
             self.choices = choices.values().map(|choice| choice.told.clone()).collect();
         }
