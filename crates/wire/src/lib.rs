@@ -9,6 +9,8 @@ mod decoded;
 mod decoder;
 mod detect;
 mod dialect;
+pub mod encode;
+mod ending;
 mod error;
 mod format;
 pub mod frame;

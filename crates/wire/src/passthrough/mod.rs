@@ -10,10 +10,10 @@ use std::borrow::Cow;
 
 use streamkeeper_contract::{Body, Channel, Chunk, ChunkKind, Lane, Origin, Outcome, ToolCall};
 
-use crate::{Decoder, Format, WireError, json::Edits, output::Leaf};
+use crate::{Decoder, Format, WireError, ending::Ending, json::Edits, output::Leaf};
 
 use envelope::Envelope;
-use shape::{Before, Ending, Event, Shape, shape};
+use shape::{Before, Event, Shape, shape};
 use splice::{Value, splice};
 use template::Template;
 

@@ -3,9 +3,11 @@
 mod bug_reports;
 mod canonical;
 mod decoder;
+mod encode;
 mod endings;
 mod frames;
 mod framing;
 mod passthrough;
+mod said;
 mod sseer;
 mod streams;

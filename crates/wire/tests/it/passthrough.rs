@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use streamkeeper_contract::{Body, Channel, Chunk, Lane, Meta};
-use streamkeeper_wire::{Decoder, Format, Passthrough, PassthroughError, is_made_up};
+use streamkeeper_wire::{Decoder, Format, Passthrough, PassthroughError};
 
-use crate::streams::{self, Stream};
+use crate::{
+    said::{decode, said},
+    streams::{self, Stream},
+};
 
 /// Lets everything pass; the bytes come `size` at a time.
 fn identity(format: Format, body: &[u8], size: usize) -> Vec<u8> {
@@ -179,55 +182,6 @@ fn edit(stream: &Stream, script: &[u8], calls: bool) -> Edited {
     edited.lost = pass.release(&rest, &mut edited.out).err().or(edited.lost);
     edited.delivered.append(&mut rest);
     edited
-}
-
-/// What a stream says, apart from how it is cut into chunks: its texts, calls, finishes, and how many events make no sense.
-#[derive(Debug, Default, PartialEq)]
-struct Said {
-    texts: Vec<(u16, Channel, String)>,
-    calls: Vec<(String, String, String)>,
-    finishes: Vec<(u16, String)>,
-    errors: usize,
-    raw: usize,
-}
-
-fn said(chunks: &[Chunk]) -> Said {
-    let mut said = Said::default();
-    let mut texts: BTreeMap<Lane, String> = BTreeMap::new();
-    let mut calls: Vec<(Lane, String, String)> = Vec::new();
-    for chunk in chunks {
-        match chunk.body() {
-            Body::Delta { lane, text } => texts.entry(*lane).or_default().push_str(text),
-            Body::ToolCallStart(call) | Body::ProviderToolStart(call) => {
-                calls.push((call.lane, call.id.to_string(), call.name.to_string()));
-            }
-            Body::ToolCall(call) => {
-                calls.push((call.lane, call.id.to_string(), call.name.to_string()));
-                texts.entry(call.lane).or_default().push_str(&call.arguments);
-            }
-            Body::Finish(finish) => said.finishes.push((finish.choice, finish.reason.as_str().into())),
-            Body::Error(_) => said.errors += 1,
-            Body::Raw(_) => said.raw += 1,
-            _ => {}
-        }
-    }
-    for (lane, id, name) in calls {
-        let id = if is_made_up(&id) { String::new() } else { id };
-        said.calls.push((id, name, texts.remove(&lane).unwrap_or_default()));
-    }
-    said.calls.sort();
-    // A call that is put into a text can cut its part in two, so parts are no measure.
-    let mut joined: BTreeMap<(u16, Channel), String> = BTreeMap::new();
-    texts.into_iter().for_each(|(lane, text)| joined.entry((lane.choice, lane.channel)).or_default().push_str(&text));
-    said.texts = joined.into_iter().map(|((choice, channel), text)| (choice, channel, text)).collect();
-    said.texts.retain(|(.., text)| !text.is_empty());
-    said
-}
-
-fn decode(format: Format, body: &[u8]) -> Vec<Chunk> {
-    let mut decoder = Decoder::new(format);
-    decoder.push(body).and_then(|()| decoder.finish()).expect("what is written can be read");
-    std::iter::from_fn(|| decoder.next_chunk()).collect()
 }
 
 /// Streams in which a text has no bytes of its own: fragments of arguments that only the decoder puts together.

@@ -1,8 +1,6 @@
 //! AG-UI: everything that begins has an end of its own, and the run has exactly one.
 
-use std::borrow::Cow;
-
-use streamkeeper_contract::{Chunk, Lane, Outcome, ToolCall};
+use streamkeeper_contract::{Chunk, Lane, ToolCall};
 
 use crate::json::{Quoted, string_at};
 
@@ -94,30 +92,19 @@ impl Shape for AgUi {
             return Vec::new();
         }
         let (thread, run) = self.run.clone().unwrap_or_default();
-        let (thread, run) = (Quoted(&thread), Quoted(&run));
         let mut events = Vec::new();
         if !self.begun {
-            events.push(Event::unnamed(format!(r#"{{"type":"RUN_STARTED","threadId":{thread},"runId":{run}}}"#)));
+            events.push(Event::unnamed(format!(
+                r#"{{"type":"RUN_STARTED","threadId":{},"runId":{}}}"#,
+                Quoted(&thread),
+                Quoted(&run)
+            )));
         }
         for (end, name, id) in std::mem::take(&mut self.open).into_iter().rev() {
             let id = if name.is_empty() { String::new() } else { format!(r#","{name}":{}"#, Quoted(&id)) };
             events.push(Event::unnamed(format!(r#"{{"type":"{end}"{id}}}"#)));
         }
-        events.push(Event { name: None, json: terminal(ending, &thread, &run) });
+        events.push(Event::unnamed(ending.ag_ui_terminal(&thread, &run)));
         events
     }
-}
-
-/// The one end of a run that did not end by itself.
-fn terminal(ending: &Ending<'_>, thread: &Quoted<'_>, run: &Quoted<'_>) -> String {
-    if let Outcome::Suspended { interrupts } = ending.outcome
-        && !interrupts.is_empty()
-    {
-        let interrupts: Vec<Cow<'_, str>> = interrupts.iter().map(|json| json.as_str().into()).collect();
-        return format!(
-            r#"{{"type":"RUN_FINISHED","threadId":{thread},"runId":{run},"outcome":{{"type":"interrupt","interrupts":[{}]}}}}"#,
-            interrupts.join(",")
-        );
-    }
-    format!(r#"{{"type":"RUN_ERROR","message":{},"code":{}}}"#, Quoted(&ending.words), Quoted(ending.code))
 }

@@ -365,8 +365,7 @@ impl Shape for Blocks {
                     events.push(self.refused());
                 }
                 if !ending.is_stop {
-                    let (code, words) = (Quoted(ending.code), Quoted(&ending.words));
-                    events.push(self.event("error", &format!(r#""error":{{"type":{code},"message":{words}}}"#)));
+                    events.push(self.event("error", &ending.anthropic_error()));
                 }
                 events.push(self.event("message_stop", ""));
             }

@@ -47,16 +47,11 @@ impl Stream {
         }
         let mut events: Vec<_> = self.choices.unfinished().into_iter().map(|i| self.object(&choice(i))).collect();
         if !ending.is_stop {
-            events.push(error(ending));
+            events.push(Event::unnamed(ending.openai_error()));
         }
         events.push(Event::unnamed("[DONE]"));
         events
     }
-}
-
-fn error(ending: &Ending<'_>) -> Event {
-    let (code, words) = (Quoted(ending.code), Quoted(&ending.words));
-    Event::unnamed(format!(r#"{{"error":{{"message":{words},"type":"stream_error","param":null,"code":{code}}}}}"#))
 }
 
 /// Chat Completions.

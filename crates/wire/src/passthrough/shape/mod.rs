@@ -13,10 +13,11 @@ mod responses;
 
 use std::{borrow::Cow, fmt};
 
-use streamkeeper_contract::{Body, Chunk, Lane, Outcome, ToolCall};
+use streamkeeper_contract::{Body, Chunk, Lane, ToolCall};
 
 use crate::{
     Format,
+    ending::Ending,
     json::{Edits, find},
 };
 
@@ -110,38 +111,6 @@ pub(super) trait Shape: Send + fmt::Debug {
 
     /// What ends a stream that did not end by itself. Nothing if it did.
     fn ending(&mut self, ending: &Ending<'_>) -> Vec<Event>;
-}
-
-/// Why a stream ends before its end, in the words of wires.
-#[derive(Debug)]
-pub(super) struct Ending<'a> {
-    /// Somebody who may do so stopped it: a guard. Else something went wrong.
-    pub(super) is_stop: bool,
-    /// A stable machine code.
-    pub(super) code: &'a str,
-    /// For people. No words of a model or provider.
-    pub(super) words: Cow<'a, str>,
-    pub(super) outcome: &'a Outcome,
-}
-
-impl<'a> Ending<'a> {
-    /// `None` if the stream ended by itself.
-    pub(super) fn of(outcome: &'a Outcome) -> Option<Self> {
-        let (is_stop, code, words): (bool, &str, Cow<'_, str>) = match outcome {
-            Outcome::Finished { .. } => return None,
-            Outcome::Stopped(stop) => (true, &stop.code, Cow::Borrowed(&stop.reason)),
-            Outcome::Failed { error } => match &error.component {
-                Some(component) => (true, &error.code, format!("{component} failed").into()),
-                None => (false, &error.code, "the stream failed".into()),
-            },
-            Outcome::Truncated => (false, "truncated", "the stream ended before its end".into()),
-            Outcome::Aborted { .. } => (false, "aborted", "the stream was aborted".into()),
-            Outcome::Suspended { .. } => (false, "suspended", "the run waits for an answer".into()),
-            Outcome::Dropped => (false, "dropped", "the stream was dropped".into()),
-            other => (false, other.code(), "the stream ended early".into()),
-        };
-        Some(Self { is_stop, code, words, outcome })
-    }
 }
 
 /// By how much numbers change: one more for each place where something was put in, one less where something was left out.
