@@ -46,9 +46,9 @@ pub struct Inspection {
     pub finish: Option<Text>,
     /// Tokens as the provider states them, nothing added up.
     pub usage: InspectedUsage,
-    /// The provider reported an error in an event.
+    /// The provider reported an error, in an event or outside of any.
     pub error: bool,
-    /// The bare body that reported an error outside of any event.
+    /// The bare body that reported it, if it stood outside of any event.
     pub error_outside_events: Option<Text>,
     /// The format's own end was seen. `None` where the framing cannot show it.
     pub terminal: Option<bool>,
@@ -203,7 +203,6 @@ impl Inspection {
             () => "truncated",
         };
         self.error_outside_events.clone_from(&stats.error_outside_events);
-        self.error &= self.error_outside_events.is_none();
         if choices.len() > 1 {
             self.choices = choices.values().map(|choice| choice.told.clone()).collect();
         }
