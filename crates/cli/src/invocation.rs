@@ -1,43 +1,36 @@
 use std::sync::{Arc, Mutex};
 
-use streamkeeper_contract::{Body, CallClass, Chunk, ErrorInfo, Offset, Outcome, Usage};
-use streamkeeper_stream::{ObserverFactoryContext, Observers, Recorder, Stack};
-use streamkeeper_wire::{Decoder, Format, Passthrough, PassthroughError, WireError};
+use streamkeeper_contract::{CallClass, Chunk, ErrorInfo, Offset, Outcome};
+use streamkeeper_stream::{ObservedBytes, ObserverFactoryContext, Observers, Recorder, Stack};
+use streamkeeper_wire::{Decoder, Format, WireError};
 
 use crate::{tally::Counts, told::Told};
 
 /// One stream on its way through one stack of observers.
 pub(crate) struct Invocation {
-    passthrough: Passthrough,
-    /// Whether the provider's bytes are written again.
-    is_wire: bool,
-    stack: Stack,
-    frame: Vec<Chunk>,
+    to: To,
     pub(crate) told: Arc<Told>,
     pub(crate) verdicts: Arc<Mutex<Counts>>,
-    /// What the provider stated, delivered or not.
-    pub(crate) usage: Option<Usage>,
-    pub(crate) error: Option<WireError>,
-    /// The first thing that was delivered and could not be written in the format.
-    pub(crate) no_place: Option<PassthroughError>,
+}
+
+/// What the consumer wants.
+enum To {
+    /// The provider's bytes.
+    Bytes(Box<ObservedBytes>),
+    Chunks {
+        decoder: Box<Decoder>,
+        stack: Box<Stack>,
+    },
 }
 
 /// What the consumer gets.
-#[derive(Default)]
-pub(crate) struct Delivered {
-    pub(crate) chunks: Vec<Chunk>,
-    /// The provider's bytes, if they are asked for.
-    pub(crate) wire: Vec<u8>,
-}
-
-impl Delivered {
-    pub(crate) fn clear(&mut self) {
-        self.chunks.clear();
-        self.wire.clear();
-    }
+pub(crate) enum Delivered {
+    Bytes(Vec<u8>),
+    Chunks(Vec<Chunk>),
 }
 
 impl Invocation {
+    /// `is_wire`: the provider's bytes are delivered, not chunks.
     pub(crate) fn new(
         format: Option<Format>,
         is_wire: bool,
@@ -49,83 +42,78 @@ impl Invocation {
         let ctx = ObserverFactoryContext::new(call_class.clone());
         let stack = observers.builder(&ctx).events(told.clone()).failures(told.clone()).recorder(recorder).build();
         let decoder = format.map_or_else(Decoder::detect, Decoder::new);
-        Self {
-            passthrough: Passthrough::new(decoder),
-            is_wire,
-            stack,
-            frame: Vec::new(),
-            told,
-            verdicts,
-            usage: None,
-            error: None,
-            no_place: None,
-        }
+        let to = if is_wire {
+            To::Bytes(Box::new(ObservedBytes::new(decoder, stack)))
+        } else {
+            To::Chunks { decoder: Box::new(decoder), stack: Box::new(stack) }
+        };
+        Self { to, told, verdicts }
     }
 
     pub(crate) fn decoder(&self) -> &Decoder {
-        self.passthrough.decoder()
+        match &self.to {
+            To::Bytes(bytes) => bytes.decoder(),
+            To::Chunks { decoder, .. } => decoder,
+        }
     }
 
     pub(crate) fn stack(&self) -> &Stack {
-        &self.stack
+        match &self.to {
+            To::Bytes(bytes) => bytes.stack(),
+            To::Chunks { stack, .. } => stack,
+        }
     }
 
-    /// Takes bytes that arrived at this offset. Returns the outcome once it is decided: then the source is not to be asked again.
-    pub(crate) fn push(&mut self, bytes: &[u8], at: Offset, delivered: &mut Delivered) -> Option<Arc<Outcome>> {
-        self.passthrough.set_offset(at);
-        let result = self.passthrough.push(bytes);
-        self.observe(result, delivered);
-        self.ended(delivered)
+    /// The outcome, once it is decided: then the source is not to be asked again.
+    pub(crate) fn outcome(&self) -> Option<&Arc<Outcome>> {
+        self.stack().outcome()
+    }
+
+    /// Takes bytes that arrived at this offset.
+    pub(crate) fn push(&mut self, read: &[u8], at: Offset) {
+        match &mut self.to {
+            To::Bytes(bytes) => {
+                bytes.set_offset(at);
+                bytes.push(read);
+            }
+            To::Chunks { decoder, stack } => {
+                decoder.set_offset(at);
+                let result = decoder.push(read);
+                observe(decoder, stack, result);
+            }
+        }
     }
 
     /// The body is over.
-    pub(crate) fn finish(&mut self, at: Offset, delivered: &mut Delivered) -> Option<Arc<Outcome>> {
-        self.passthrough.set_offset(at);
-        let result = self.passthrough.finish();
-        self.observe(result, delivered);
-        self.stack.finish();
-        self.ended(delivered)
-    }
-
-    fn observe(&mut self, mut result: Result<(), WireError>, delivered: &mut Delivered) {
-        while result.is_ok() && !self.stack.is_ended() {
-            match self.passthrough.next_frame(&mut self.frame) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
+    pub(crate) fn finish(&mut self, at: Offset) {
+        match &mut self.to {
+            To::Bytes(bytes) => {
+                bytes.set_offset(at);
+                bytes.finish();
             }
-            let from = delivered.chunks.len();
-            for chunk in self.frame.drain(..) {
-                if let Body::Usage(usage) = chunk.body() {
-                    self.usage.get_or_insert_default().update(usage);
-                }
-                self.stack.push(chunk);
+            To::Chunks { decoder, stack } => {
+                decoder.set_offset(at);
+                let result = decoder.finish();
+                observe(decoder, stack, result);
+                stack.finish();
             }
-            delivered.chunks.extend(std::iter::from_fn(|| self.stack.pop()));
-            if self.is_wire {
-                let written = self.passthrough.write(&delivered.chunks[from..], &mut delivered.wire);
-                self.no_place = self.no_place.or(written.err());
-            }
-        }
-        if let Err(error) = result {
-            self.stack.fail(ErrorInfo::new(error.code()).with_message(error.to_string()));
-            self.error.get_or_insert(error);
         }
     }
 
-    /// Takes what the end released, and ends the bytes as the format wants it.
-    fn ended(&mut self, delivered: &mut Delivered) -> Option<Arc<Outcome>> {
-        let outcome = self.stack.outcome()?.clone();
-        let from = delivered.chunks.len();
-        delivered.chunks.extend(std::iter::from_fn(|| self.stack.pop()));
-        if self.is_wire {
-            let written = self.passthrough.release(&delivered.chunks[from..], &mut delivered.wire);
-            self.no_place = self.no_place.or(written.err());
-            self.passthrough.end(&outcome, &mut delivered.wire);
+    /// Takes what is delivered by now.
+    pub(crate) fn take(&mut self) -> Delivered {
+        match &mut self.to {
+            To::Bytes(bytes) => Delivered::Bytes(bytes.take()),
+            To::Chunks { stack, .. } => Delivered::Chunks(std::iter::from_fn(|| stack.pop()).collect()),
         }
-        Some(outcome)
+    }
+}
+
+fn observe(decoder: &mut Decoder, stack: &mut Stack, result: Result<(), WireError>) {
+    while let Some(chunk) = decoder.next_chunk() {
+        stack.push(chunk);
+    }
+    if let Err(error) = result {
+        stack.fail(ErrorInfo::new(error.code()).with_message(error.to_string()));
     }
 }

@@ -29,31 +29,35 @@ pub(crate) fn run(args: &Observe) -> Result<Exit, Failure> {
     let mut out = Out::stdout();
     let mut progress = Progress::new();
     let start = Instant::now();
-    let mut delivered = Delivered::default();
-    let mut count = 0;
     let outcome = loop {
-        let ended = match input.read()? {
-            Some(bytes) => invocation.push(bytes, start.elapsed().into(), &mut delivered),
-            None => invocation.finish(start.elapsed().into(), &mut delivered),
-        };
-        write(args.emit, &delivered, &mut out)?;
-        count += delivered.chunks.len() as u64;
-        delivered.clear();
-        if let Some(outcome) = ended {
-            break outcome;
+        match input.read()? {
+            Some(bytes) => invocation.push(bytes, start.elapsed().into()),
+            None => invocation.finish(start.elapsed().into()),
         }
-        progress.show(invocation.decoder().stats().bytes, count);
+        write(args.emit, invocation.take(), &mut out)?;
+        if let Some(outcome) = invocation.outcome() {
+            break Arc::clone(outcome);
+        }
+        progress.show(&invocation.decoder().stats());
     };
     progress.clear();
-    if let Some(error @ (WireError::Empty | WireError::Undetected | WireError::WrongFormat { .. })) = &invocation.error
-    {
-        return Err(Failure::stream(format!("{}: {error}", input.name())));
+    if let Some(why) = is_unreadable(&outcome) {
+        return Err(Failure::stream(format!("{}: {why}", input.name())));
     }
     report(args.emit, &invocation, &outcome, &mut out)?;
     if args.record.is_some() && invocation.told.has_failed("recorder") {
         return Err(Failure::usage("the recording could not be written to its end"));
     }
     Ok(exit_of(&outcome))
+}
+
+/// Why nothing could be read: then there is nothing to sum up either.
+fn is_unreadable(outcome: &Outcome) -> Option<&str> {
+    let codes = [WireError::Empty.code(), WireError::Undetected.code(), "wrong_format"];
+    match outcome {
+        Outcome::Failed { error } if codes.contains(&error.code.as_str()) => error.message.as_deref(),
+        _ => None,
+    }
 }
 
 /// Verdicts are counted whether or not the recording is kept.
@@ -70,17 +74,17 @@ fn recorder(args: &Observe) -> Result<(Recorder, Arc<Mutex<Counts>>), Failure> {
     Ok((recorder, counts))
 }
 
-fn write(emit: Emit, delivered: &Delivered, out: &mut Out) -> Result<(), Failure> {
-    match emit {
-        Emit::Text => {
-            let text: String = delivered.chunks.iter().filter_map(answer).collect();
-            out.write(text.as_bytes())
-        }
-        Emit::Chunks => {
-            let lines = delivered.chunks.iter().map(json_line).collect::<Result<Vec<_>, _>>()?;
+fn write(emit: Emit, delivered: Delivered, out: &mut Out) -> Result<(), Failure> {
+    match delivered {
+        Delivered::Bytes(bytes) => out.write(&bytes),
+        Delivered::Chunks(chunks) if emit == Emit::Chunks => {
+            let lines = chunks.iter().map(json_line).collect::<Result<Vec<_>, _>>()?;
             out.write(&lines.concat())
         }
-        Emit::Wire => out.write(&delivered.wire),
+        Delivered::Chunks(chunks) => {
+            let text: String = chunks.iter().filter_map(answer).collect();
+            out.write(text.as_bytes())
+        }
     }
 }
 

@@ -2,6 +2,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use streamkeeper_contract::{Body, Channel, Chunk};
+use streamkeeper_wire::Stats;
 
 use crate::failure::Failure;
 
@@ -62,11 +63,11 @@ impl Progress {
         Self { shown: false, is_on, next: Instant::now() + EVERY }
     }
 
-    pub(crate) fn show(&mut self, bytes: u64, chunks: u64) {
+    pub(crate) fn show(&mut self, stats: &Stats) {
         if self.is_on && Instant::now() >= self.next {
             self.next = Instant::now() + EVERY;
             self.shown = true;
-            let _ = write!(io::stderr(), "\r{bytes} bytes read, {chunks} chunks delivered ");
+            let _ = write!(io::stderr(), "\r{} bytes, {} events ", stats.bytes, stats.events);
         }
     }
 

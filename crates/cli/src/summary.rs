@@ -31,15 +31,12 @@ impl Display for Summary<'_> {
             line(f, "delivered", delivered(metrics))?;
             line(f, "timing", timing(metrics))?;
         }
-        if let Some(usage) = &invocation.usage {
+        if let Some(usage) = invocation.stack().usage() {
             line(f, "usage", tokens(usage))?;
         }
         self.verdicts(f)?;
         let events = told.events.iter().map(|((channel, name), count)| format!("{channel}/{name} × {count}"));
         line(f, "events", listed(events))?;
-        if let Some(no_place) = &invocation.no_place {
-            line(f, "lost", no_place)?;
-        }
         for (i, failure) in told.failures.iter().enumerate() {
             line(f, if i == 0 { "failures" } else { "" }, failure)?;
         }

@@ -24,8 +24,8 @@ struct Verdict {
     action: String,
 }
 
-/// A verdict's line is short unless it quotes text: past this it is counted by its beginning alone, that is, not at all.
-const LONGEST: usize = 64 * 1024;
+/// Longer lines are not kept to be counted. A verdict quotes at most what an observer may hold.
+const LONGEST: usize = 1024 * 1024;
 
 impl<W: Write> Tally<W> {
     pub(crate) fn new(to: W) -> (Self, Arc<Mutex<Counts>>) {

@@ -20,7 +20,7 @@ use std::{
 use smallvec::SmallVec;
 #[cfg(feature = "wire")]
 use streamkeeper_contract::id;
-use streamkeeper_contract::{Body, Chunk, EndToken, ErrorInfo, Hook, Id, Outcome, Text, Verdict};
+use streamkeeper_contract::{Body, Chunk, EndToken, ErrorInfo, Hook, Id, Outcome, Text, Usage, Verdict};
 
 pub use self::build::StackBuilder;
 use self::{
@@ -252,6 +252,11 @@ impl Stack {
     /// The observers, in order: the names behind the positions of a chunk's provenance.
     pub fn observers(&self) -> &Arc<[Id]> {
         &self.call.observers
+    }
+
+    /// Tokens as the provider has stated them so far, delivered or not.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.account.usage.as_ref()
     }
 
     /// Bytes that observers hold now.
