@@ -14,7 +14,7 @@ use streamkeeper_contract::{
     Body, Chunk, ChunkKind, FailureReport, FailureSink, Lane, Outcome, Piece, Release, Verdict, id,
 };
 use streamkeeper_stream::{
-    InvocationResult, ObserveBytesExt, ObservedBytes, ObservedError, ObserverContext, Observers, Recorder,
+    Interest, InvocationResult, ObserveBytesExt, ObservedBytes, ObservedError, ObserverContext, Observers, Recorder,
     Registration, StreamObserver, StreamWatcher, Tape, from_fn,
 };
 use streamkeeper_wire::{Decoder, Format};
@@ -40,6 +40,23 @@ impl StreamObserver for Does {
     }
 }
 
+/// Writes `î` for each `i`, which no JSON keyword has.
+#[derive(Clone)]
+struct Hat;
+
+impl StreamObserver for Hat {
+    fn interest(&self) -> Interest {
+        Interest::TEXT
+    }
+
+    fn on_chunk(&mut self, chunk: &Chunk, ctx: &mut ObserverContext<'_>) -> Verdict {
+        match chunk.with_text(ctx.pending().replace('i', "î")) {
+            Some(amended) => Verdict::Amend(amended),
+            None => Verdict::Continue,
+        }
+    }
+}
+
 fn watched() -> Observers {
     Registration::watcher(id!("idle"), Idle).into()
 }
@@ -57,7 +74,7 @@ fn streams() -> Vec<(String, Vec<u8>)> {
     let mut streams = Vec::new();
     for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/streams")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
-        if name != "expected.jsonl" {
+        if name != "expected.jsonl" && name != "README.md" {
             let body = own(&name);
             streams.push((name, body));
         }
@@ -96,20 +113,29 @@ fn decode(path: &str, format: Format, body: &[u8]) -> Vec<Chunk> {
     std::iter::from_fn(|| decoder.next_chunk()).collect()
 }
 
-/// The text of each lane, and of its last snapshot.
+/// The text of each lane, and of its last snapshot. Parts are not told apart: a format that does not number them may join two.
 fn texts(chunks: &[Chunk]) -> BTreeMap<(Lane, bool), String> {
     let mut texts = BTreeMap::<_, String>::new();
+    let mut snapshots = BTreeMap::new();
     for chunk in chunks {
         match chunk.body() {
-            Body::Delta { lane, text } => texts.entry((*lane, false)).or_default().push_str(text),
+            Body::Delta { lane, text } => texts.entry((lane.in_part(0), false)).or_default().push_str(text),
             Body::Snapshot(snapshot) => {
-                texts.insert((snapshot.lane, true), snapshot.text.to_string());
+                snapshots.insert(snapshot.lane, snapshot.text.to_string());
             }
             _ => {}
         }
     }
+    for (lane, text) in snapshots {
+        texts.entry((lane.in_part(0), true)).or_default().push_str(&text);
+    }
     texts.retain(|_, text| !text.is_empty());
     texts
+}
+
+/// Arguments in pieces by JSON path: their text has no place of its own in the bytes, and that is reported.
+fn has_unwritable_text(path: &str) -> bool {
+    path.contains("vertex_streamed_function_args")
 }
 
 fn kinds(chunks: &[Chunk]) -> Vec<ChunkKind> {
@@ -145,9 +171,17 @@ fn text_that_is_held_and_let_go_again_is_all_there() {
     });
     for (path, body) in streams() {
         for observers in [&holds_all, &holds_three] {
-            let (out, observed) = observe(&body, observers, 64);
+            let failures = Arc::new(Failures::default());
+            let observers = observers.clone().failures(failures.clone());
+            let (out, observed) = observe(&body, &observers, 64);
             let format = observed.decoder().format().unwrap();
             let (before, after) = (decode(&path, format, &body), decode(&path, format, &out));
+            let failures = failures.0.lock().unwrap();
+            if has_unwritable_text(&path) {
+                assert_eq!(failures[0].to_string(), "`passthrough` failed in on_chunk: not_run", "{path}");
+                continue;
+            }
+            assert!(failures.is_empty(), "{path}: {failures:?}");
             if observed.outcome().unwrap().code() == "finished" {
                 assert_eq!(texts(&after), texts(&before), "{path}");
                 assert_eq!(kinds(&after), kinds(&before), "{path}");
@@ -159,20 +193,13 @@ fn text_that_is_held_and_let_go_again_is_all_there() {
 #[test]
 fn an_amended_text_is_amended_in_its_repeats_too() {
     // spec 1.3, 2.8
-    let observers = guarded(|ctx| Verdict::Amend(Chunk::delta(ctx.lane().unwrap(), ctx.pending().replace('e', "€"))));
-    for (path, body) in streams() {
+    let observers = Observers::from(Registration::guard(id!("guard"), Hat));
+    for (path, body) in streams().into_iter().filter(|(path, _)| !has_unwritable_text(path)) {
         let (out, observed) = observe(&body, &observers, 64);
         let format = observed.decoder().format().unwrap();
         let (before, after) = (decode(&path, format, &body), decode(&path, format, &out));
-        let with_deltas: Vec<_> =
-            texts(&before).into_keys().filter(|(_, whole)| !whole).map(|(lane, _)| lane).collect();
-        let expected: BTreeMap<_, _> = texts(&before)
-            .into_iter()
-            .map(|((lane, whole), text)| {
-                let text = if with_deltas.contains(&lane) { text.replace('e', "€") } else { text };
-                ((lane, whole), text)
-            })
-            .collect();
+        let expected: BTreeMap<_, _> =
+            texts(&before).into_iter().map(|(lane, text)| (lane, text.replace('i', "î"))).collect();
         assert_eq!(texts(&after), expected, "{path}");
     }
 }
