@@ -70,6 +70,7 @@ fn own(file: &str) -> Vec<u8> {
 }
 
 /// The project's own streams, and the recorded ones where they are there.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn streams() -> Vec<(String, Vec<u8>)> {
     let mut streams = Vec::new();
     for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/streams")).unwrap() {

@@ -116,6 +116,8 @@ impl<'a> StackBuilder<'a> {
             is_closed: false,
             is_text_only: false,
             is_tracking: matching().any(|registration| registration.role != Role::Watcher),
+            #[cfg(feature = "wire")]
+            told_no_place: false,
             outlet,
         };
         for registration in matching() {

@@ -69,6 +69,8 @@ pub struct Stack {
     is_text_only: bool,
     /// Somebody may change text, so that snapshots have to be compared.
     is_tracking: bool,
+    #[cfg(feature = "wire")]
+    told_no_place: bool,
     outlet: Outlet,
 }
 
@@ -226,11 +228,13 @@ impl Stack {
         }
     }
 
-    /// Something that was delivered has no place in the consumer's format.
+    /// Something that was delivered has no place in the consumer's format. Reported once.
     #[cfg(feature = "wire")]
     pub(crate) fn has_no_place(&mut self) {
-        let fault = Fault::NotRun("the format has no place for what was delivered");
-        self.outlet.failed(&id!("passthrough"), Hook::OnChunk, fault);
+        if !std::mem::replace(&mut self.told_no_place, true) {
+            let fault = Fault::NotRun("the format has no place for what was delivered");
+            self.outlet.failed(&id!("passthrough"), Hook::OnChunk, fault);
+        }
     }
 
     /// From here on only texts may be amended: the consumer's type can show nothing else.
