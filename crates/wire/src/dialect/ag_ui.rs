@@ -1,5 +1,8 @@
 //! AG-UI: the events of an agent's run. Messages and calls have ids and may interleave.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;

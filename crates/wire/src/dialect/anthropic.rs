@@ -1,5 +1,8 @@
 //! Anthropic Messages: blocks that begin, grow and end inside one message.
 
+#[cfg(test)]
+mod tests;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
@@ -567,76 +570,4 @@ fn end_of_turn(stated: &str) -> Chunk {
         word => FinishReason::Other(word.into()),
     };
     finish(0, reason, Some(stated.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{lines, read};
-    use crate::Format::AnthropicMessages;
-
-    fn block(start: &str, deltas: &[&str]) -> Vec<String> {
-        let mut events = vec![format!(r#"{{"type":"content_block_start","index":0,"content_block":{start}}}"#)];
-        events.extend(
-            deltas.iter().map(|delta| format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#)),
-        );
-        events.push(r#"{"type":"content_block_stop","index":0}"#.to_owned());
-        lines(AnthropicMessages, &events.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    // spec 2.5
-    #[test]
-    fn the_input_of_a_call_is_its_fragments_or_the_one_it_began_with() {
-        assert_eq!(
-            block(
-                r#"{"type":"tool_use","id":"t","name":"now","input":{}}"#,
-                &[r#"{"type":"input_json_delta","partial_json":""}"#],
-            ),
-            ["tool_call_start 0.0#1/arguments t now", "tool_call_end 0.0#1/arguments", "part_end 0.0"]
-        );
-        assert_eq!(
-            block(
-                r#"{"type":"tool_use","id":"t","name":"now","input":{}}"#,
-                &[
-                    r#"{"type":"input_json_delta","partial_json":""}"#,
-                    r#"{"type":"input_json_delta","partial_json":"{\"a\""}"#,
-                    r#"{"type":"input_json_delta","partial_json":":1}"}"#,
-                ],
-            ),
-            [
-                "tool_call_start 0.0#1/arguments t now",
-                r#"tool_call_delta 0.0#1/arguments "{\"a\"" @delta/partial_json"#,
-                r#"tool_call_delta 0.0#1/arguments ":1}" @delta/partial_json"#,
-                "tool_call_end 0.0#1/arguments",
-                "part_end 0.0",
-            ]
-        );
-        assert_eq!(
-            block(
-                r#"{"type":"tool_use","name":"now","input":{"a":1.0}}"#,
-                &[r#"{"type":"input_json_delta","partial_json":"{}"}"#],
-            ),
-            [
-                r#"tool_call 0.0#1/arguments unnamed_call_0_1 now {"a":1.0} @content_block/input"#,
-                r#"raw - {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
-                "part_end 0.0",
-            ]
-        );
-    }
-
-    // spec 2.4
-    #[test]
-    fn an_error_comes_once_and_no_finish_after_it() {
-        let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
-        let (lines, out) = read(
-            AnthropicMessages,
-            &[
-                r#"{"type":"ping"}"#,
-                error,
-                error,
-                r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}"#,
-            ],
-        );
-        assert_eq!(lines, ["error overloaded_error Overloaded @error/message", "usage out 2 | out 2"]);
-        assert!(!out.ended);
-    }
 }

@@ -1,5 +1,8 @@
 //! Bedrock `ConverseStream`: one event type a message, named in its header.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -24,6 +27,8 @@ use super::{
 pub(super) struct BedrockConverse {
     lanes: Lanes,
     blocks: Blocks,
+    /// The call whose output the current block is.
+    result_of: Text,
     begun: bool,
     finished: bool,
     usage: Usage,
@@ -212,6 +217,7 @@ impl BedrockConverse {
             let id = result.tool_use_id.text().unwrap_or_default();
             let lane = self.lanes.named(&id).unwrap_or_else(|| self.lanes.call(part, Channel::ProviderTool));
             self.lanes.name(&id, lane);
+            self.result_of = id;
             self.blocks.set_tool(index, Tool { lane, whole: true });
         } else if let Some(start) = start.filter(|start| is_filled(Some(start))) {
             out.chunk(custom("contentBlockStart", start), Leaf::new("start", [0; 4]));
@@ -251,8 +257,12 @@ impl BedrockConverse {
             out.chunk(annotation(lane, "citation", citation), Leaf::new("delta/citation", [0; 4]));
         } else if let Some(result) = delta.tool_result {
             let Tool { lane, .. } = self.blocks.tool(index)?;
-            let output =
-                ProviderToolOutput { lane, id: Text::default(), name: "toolResult".into(), output: Json::from(result) };
+            let output = ProviderToolOutput {
+                lane,
+                id: self.result_of.clone(),
+                name: "toolResult".into(),
+                output: Json::from(result),
+            };
             out.chunk(Body::ProviderToolOutput(Box::new(output)).into(), Leaf::new("delta/toolResult", [0; 4]));
         } else {
             out.chunk(custom("image", delta.image?), Leaf::new("delta/image", [0; 4]));

@@ -1,5 +1,8 @@
 //! Bedrock `InvokeModelWithResponseStream`: base64 around a model's own format, which the first payload tells.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;

@@ -1,11 +1,14 @@
 //! Claude Code `stream-json`: the messages of a whole run, a line each, and around them the events of the messages as they grow.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Body, Channel, Chunk, ErrorInfo, FinishReason, Json, Lane, RunInfo, Text, ToolResult, Usage,
+    Body, Channel, Chunk, ErrorInfo, FinishReason, Json, Lane, RunInfo, Text, ToolResult, Usage, codes,
 };
 
 use crate::output::{Leaf, Output};
@@ -196,17 +199,16 @@ impl ClaudeCode {
         for message in std::iter::once(&mut self.message).chain(self.inside.values_mut()) {
             message.blocks.end_all(out);
         }
+        const RESULT: Leaf = Leaf::new("result", [0; 4]);
         let text = filled(wire.result);
-        if let Some(text) = text.clone() {
-            const RESULT: Leaf = Leaf::new("result", [0; 4]);
-            match self.message.last_text {
-                Some(lane) => out.snapshot(lane, text, RESULT),
-                None => {
-                    let part = self.lanes.part();
-                    out.delta(Lane::TEXT.in_part(part), text, RESULT);
-                    out.push(Body::PartEnd { choice: 0, part });
-                }
+        match (text.clone().filter(|_| !wire.is_error.0), self.message.last_text) {
+            (Some(text), Some(lane)) => out.snapshot(lane, text, RESULT),
+            (Some(text), None) => {
+                let part = self.lanes.part();
+                out.delta(Lane::TEXT.in_part(part), text, RESULT);
+                out.push(Body::PartEnd { choice: 0, part });
             }
+            (None, _) => {}
         }
         if let Some(output) = wire.structured_output.filter(|output| is_filled(Some(output))) {
             out.chunk(custom("structured_output", output), Leaf::new("structured_output", [0; 4]));
@@ -216,13 +218,12 @@ impl ClaudeCode {
         }
         let stated = wire.subtype.as_str();
         if wire.is_error.0 {
-            let code = if stated.starts_with("error") { stated } else { "error" };
-            let message = text.or_else(|| wire.errors.filter(|errors| is_filled(Some(errors))).map(plain));
-            let error = ErrorInfo::new(code);
-            out.error(match message {
-                Some(message) => error.with_message(message),
-                None => error,
-            });
+            let error = ErrorInfo::new(if stated.starts_with("error") { stated } else { codes::ERROR });
+            match (text, wire.errors.filter(|errors| is_filled(Some(errors)))) {
+                (Some(text), _) => out.error_at(error.with_message(text), RESULT),
+                (None, Some(errors)) => out.error(error.with_message(errors.get())),
+                (None, None) => out.error(error),
+            }
         }
         out.ended = true;
         if out.failed {

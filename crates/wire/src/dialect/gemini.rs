@@ -1,5 +1,8 @@
 //! Gemini `streamGenerateContent`: every event is a piece of a whole response; parts have no index.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -228,17 +231,41 @@ impl Choice {
     }
 
     fn part(&mut self, choice: u16, part: &Part<'_>, at: [usize; 2], event: &str, out: &mut Output) {
-        let signed = if let Some(text) = part.text.get() {
-            let channel = if part.thought.0 { Channel::Reasoning } else { Channel::Text };
+        let signature = part.thought_signature.filled();
+        let lane = match part.text.get() {
             // An empty text only carries a signature for the text before it.
-            if text.is_empty() {
-                part.thought_signature.filled().map(|_| self.open.unwrap_or_else(|| self.text(choice, channel, out)))
-            } else {
-                let lane = self.text(choice, channel, out);
+            Some("") | None if part.is_text() => {
+                let channel = part.channel();
+                signature.map(|_| self.open.unwrap_or_else(|| self.text(choice, channel, out)))
+            }
+            Some(_) => {
+                let lane = self.text(choice, part.channel(), out);
                 out.delta(lane, part.text.clone(), leaf(TEXT, &at));
                 Some(lane)
             }
-        } else if let Some(call) = part.function_call {
+            None => self.other_part(choice, part, at, event, out),
+        };
+        if let (Some(lane), Some(signature)) = (lane, signature) {
+            out.chunk(opaque(lane, "signature", signature), leaf("candidates/*/content/parts/*/thoughtSignature", &at));
+        }
+        // What is no text and does not go on is a part of its own.
+        if let Some(lane) = lane
+            && self.open != Some(lane)
+            && self.streamed.is_none()
+        {
+            out.push(Body::PartEnd { choice, part: lane.part });
+        }
+    }
+
+    fn other_part(
+        &mut self,
+        choice: u16,
+        part: &Part<'_>,
+        at: [usize; 2],
+        event: &str,
+        out: &mut Output,
+    ) -> Option<Lane> {
+        if let Some(call) = part.function_call {
             self.function_call(choice, call, at, out)
         } else if let Some(code) = part.executable_code {
             let lane = self.provider_call(choice, code, out);
@@ -253,23 +280,18 @@ impl Choice {
             Some(lane)
         } else if let Some((name, output, path)) = part.tool_output() {
             let id = parse::<Named<'_>>(output).and_then(|named| named.id.text()).unwrap_or_default();
-            let lane = self.lanes.named(&id).unwrap_or_else(|| self.provider_call(choice, output, out));
+            let known = self.lanes.named(&id);
+            let lane = known.unwrap_or_else(|| self.call(choice, Channel::ProviderTool, out));
             let output = ProviderToolOutput { lane, id, name: name.into(), output: Json::from(output) };
             out.chunk(Body::ProviderToolOutput(Box::new(output)).into(), leaf(path, &at));
-            Some(lane)
+            Some(lane).filter(|_| known.is_none())
         } else if let Some(data) = part.inline_data.or(part.file_data) {
             self.media(choice, data, out)
-        } else if part.thought_signature.filled().is_some() {
-            Some(self.open.unwrap_or_else(|| self.text(choice, Channel::Text, out)))
         } else {
             if let Some(raw) = raw_part(event, at) {
                 out.chunk(custom("part", raw), leaf("candidates/*/content/parts/*", &at));
             }
             None
-        };
-        if let (Some(lane), Some(signature)) = (signed, part.thought_signature.filled()) {
-            let place = leaf("candidates/*/content/parts/*/thoughtSignature", &at);
-            out.chunk(opaque(lane, "signature", signature), place);
         }
     }
 
@@ -325,7 +347,6 @@ impl Choice {
                 let whole = ToolCall { lane, id, name, arguments };
                 let place = leaf("candidates/*/content/parts/*/functionCall/args", &at);
                 out.chunk(Body::ToolCall(Box::new(whole)).into(), place);
-                out.push(Body::PartEnd { choice, part: lane.part });
                 return Some(lane);
             }
             out.push(Body::ToolCallStart(Box::new(ToolCallStart { lane, id, name })));
@@ -342,7 +363,7 @@ impl Choice {
         }
         out.delta(lane, text, Leaf::NONE);
         if !call.will_continue.0 {
-            self.end_parts(choice, out);
+            self.end_call(out);
         }
         Some(lane)
     }
@@ -377,7 +398,6 @@ impl Choice {
             None => MediaData::Base64(wire.data.as_str().into()),
         };
         out.push(Body::Media(Box::new(Media { lane, form: form.into(), mime: wire.mime_type.text(), data })));
-        out.push(Body::PartEnd { choice, part });
         Some(lane)
     }
 
@@ -404,16 +424,19 @@ impl Choice {
     }
 
     fn end_parts(&mut self, choice: u16, out: &mut Output) {
-        if let Some(Streamed { lane, mut args }) = self.streamed.take() {
-            let mut text = String::new();
-            args.end(&mut text);
-            out.delta(lane, text, Leaf::NONE);
-            out.push(Body::ToolCallEnd(lane));
+        for lane in [self.end_call(out), self.open.take()].into_iter().flatten() {
             out.push(Body::PartEnd { choice, part: lane.part });
         }
-        if let Some(lane) = self.open.take() {
-            out.push(Body::PartEnd { choice, part: lane.part });
-        }
+    }
+
+    /// Ends the call whose arguments come in pieces.
+    fn end_call(&mut self, out: &mut Output) -> Option<Lane> {
+        let Streamed { lane, mut args } = self.streamed.take()?;
+        let mut text = String::new();
+        args.end(&mut text);
+        out.delta(lane, text, Leaf::NONE);
+        out.push(Body::ToolCallEnd(lane));
+        Some(lane)
     }
 }
 
@@ -430,6 +453,17 @@ struct Named<'a> {
 }
 
 impl<'a> Part<'a> {
+    /// It has a text, maybe an empty one, or nothing but a signature.
+    fn is_text(&self) -> bool {
+        let others = [self.function_call, self.executable_code, self.tool_call, self.inline_data, self.file_data];
+        let is_other = others.iter().any(Option::is_some) || self.tool_output().is_some();
+        self.text.get().is_some() || (!is_other && self.thought_signature.filled().is_some())
+    }
+
+    fn channel(&self) -> Channel {
+        if self.thought.0 { Channel::Reasoning } else { Channel::Text }
+    }
+
     fn tool_output(&self) -> Option<(&'static str, &'a RawValue, &'static str)> {
         [
             ("codeExecutionResult", self.code_execution_result, "candidates/*/content/parts/*/codeExecutionResult"),

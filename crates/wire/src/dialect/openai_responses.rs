@@ -1,5 +1,7 @@
 //! OpenAI Responses: items with parts, streamed as deltas and then repeated whole, up to three times.
 
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -123,8 +125,10 @@ impl OpenAiResponses {
                 self.begin_part(content, wire.part?, out)?;
             }
             "response.reasoning_summary_part.added" => self.begin_part(summary, wire.part?, out)?,
-            "response.content_part.done" | "response.reasoning_part.done" => self.end_part(content, wire.part?, out)?,
-            "response.reasoning_summary_part.done" => self.end_part(summary, wire.part?, out)?,
+            "response.content_part.done" | "response.reasoning_part.done" => {
+                self.whole_part(content, wire.part?, out)?
+            }
+            "response.reasoning_summary_part.done" => self.whole_part(summary, wire.part?, out)?,
             "response.output_text.annotation.added" => {
                 let ordinal = self.part(content, |part| part.annotated = true);
                 let note = annotation(Lane::TEXT.in_part(ordinal), "citation", wire.annotation?);
@@ -229,14 +233,11 @@ impl OpenAiResponses {
         Some(())
     }
 
-    fn end_part(&mut self, slot: Slot, part: &RawValue, out: &mut Output) -> Option<()> {
+    fn whole_part(&mut self, slot: Slot, part: &RawValue, out: &mut Output) -> Option<()> {
         let part: PartWire<'_> = parse(part)?;
         let (channel, text, field) = part.content();
         self.say(slot, channel, text.into(), Leaf::new(field.part, [0; 4]), out);
         self.annotate(slot, &part, |i| super::read::leaf("part/annotations/*", &[i]), out);
-        if let Some(ordinal) = self.open.remove(&slot) {
-            out.push(Body::PartEnd { choice: 0, part: ordinal });
-        }
         Some(())
     }
 

@@ -275,6 +275,98 @@ mod tests {
     use serde::de::IgnoredAny;
 
     use super::*;
+    use crate::{Format, dialect::testing::named};
+
+    /// Events that are read in one pass are read the same in the general way, which an escape in a key leads to.
+    #[test]
+    fn both_ways_of_reading_an_event_agree() {
+        use Format::*;
+        let cases: &[(Format, &str, &str, &[&str])] = &[
+            (
+                AnthropicMessages,
+                "",
+                "delta",
+                &[
+                    r#"{"type":"content_block_start","index":7,"content_block":{"type":"tool_use","id":"t","name":"f"}}"#,
+                    r#"{"type":"content_block_delta","index":7,"delta":{"type":"input_json_delta","partial_json":"{\"a"}}"#,
+                    r#"{"type":"content_block_delta","index":7,"delta":{"type":"input_json_delta","partial_json":""}}"#,
+                    r#"{"type":"content_block_delta","index":1,"delta":{"text":"a\nb","type":"text_delta"} } "#,
+                    r#"{"type":"content_block_delta","index":2,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
+                    r#"{"type":"content_block_delta","index":9,"delta":{"type":"input_json_delta","partial_json":"no call"}}"#,
+                ],
+            ),
+            (
+                ClaudeCode,
+                "",
+                "event",
+                &[
+                    r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}},"parent_tool_use_id":null,"uuid":"u"}"#,
+                    r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"b"}},"parent_tool_use_id":"t"}"#,
+                ],
+            ),
+            (
+                OpenAiResponses,
+                "",
+                "delta",
+                &[
+                    r#"{"type":"response.output_text.delta","output_index":1,"content_index":2,"delta":"a\u00e9","logprobs":[],"item_id":"i"}"#,
+                    r#"{"delta":"b","output_index":1,"summary_index":1,"type":"response.reasoning_summary_text.delta"}"#,
+                    r#"{"type":"response.function_call_arguments.delta","output_index":3,"delta":"{}"}"#,
+                    r#"{"type":"response.refusal.delta","delta":""}"#,
+                ],
+            ),
+            (
+                Gemini,
+                "",
+                "text",
+                &[
+                    r#"{"candidates":[{"content":{"parts":[{"text":"a"}],"role":"model"}}],"modelVersion":"m"}"#,
+                    r#"{"candidates":[{"content":{"parts":[{"text":"b\t","thought":false}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2,"totalTokenCount":3,"details":[{}]}}"#,
+                    r#"{"candidates":[{"content":{"parts":[{"thought":true,"text":"c"}]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2,"totalTokenCount":3}}"#,
+                    r#"{"candidates":[{"content":{"parts":[{"text":""}]}}],"usageMetadata":{"thoughtsTokenCount":4,"toolUsePromptTokenCount":5,"cachedContentTokenCount":6}}"#,
+                    r#"{"candidates":[{"content":{"parts":[{"text":"d"}]},"index":3}]}"#,
+                ],
+            ),
+            (
+                BedrockConverse,
+                "contentBlockDelta",
+                "delta",
+                &[
+                    r#"{"contentBlockIndex":0,"delta":{"text":"a\n"},"p":"ab"}"#,
+                    r#"{"contentBlockIndex":1,"delta":{"reasoningContent":{"text":"b"}}}"#,
+                    r#"{"contentBlockIndex":2,"delta":{"toolUse":{"input":"no call"}}}"#,
+                ],
+            ),
+            (
+                AgUi,
+                "",
+                "delta",
+                &[
+                    r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a\"","rawEvent":{"x":[1,"\u0041"]}}"#,
+                    r#"{"message_id":"r","delta":"b","type":"REASONING_MESSAGE_CONTENT","timestamp":1.5}"#,
+                    r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"c"}"#,
+                ],
+            ),
+        ];
+        for (format, name, key, events) in cases {
+            let disguised: Vec<String> = events
+                .iter()
+                .map(|event| {
+                    event.replace(&format!("\"{key}\":"), &format!("\"\\u{:04x}{}\":", key.as_bytes()[0], &key[1..]))
+                })
+                .collect();
+            let plain: Vec<(&str, &str)> = events.iter().map(|event| (*name, *event)).collect();
+            let general: Vec<(&str, &str)> = disguised.iter().map(|event| (*name, event.as_str())).collect();
+            let disguised = plain.iter().zip(&general).filter(|(one, other)| one != other).count();
+            assert!(disguised + 1 >= events.len(), "{format}");
+            let (lines, out) = named(*format, &plain);
+            let (general_lines, general_out) = named(*format, &general);
+            let without_raw =
+                |lines: &[String]| lines.iter().filter(|line| !line.starts_with("raw")).cloned().collect::<Vec<_>>();
+            assert_eq!(without_raw(&lines), without_raw(&general_lines), "{format}");
+            assert_eq!((out.known, out.unknown), (general_out.known, general_out.unknown), "{format}");
+        }
+    }
 
     fn skips(text: &str) -> bool {
         let mut pull = Pull { text, at: 0 };

@@ -1,6 +1,6 @@
 //! What the tests of dialects share: events in, one short line a chunk out.
 
-use streamkeeper_contract::{Body, Channel, Chunk, Lane, MediaData, Usage};
+use streamkeeper_contract::{Body, Chunk, Lane, MediaData, Usage};
 
 use crate::{
     Format,
@@ -93,18 +93,8 @@ fn line(chunk: &Chunk, leaf: Leaf) -> String {
 }
 
 fn lane_name(lane: Lane) -> String {
-    let channel = match lane.channel {
-        Channel::Text => "text",
-        Channel::Reasoning => "reasoning",
-        Channel::Refusal => "refusal",
-        Channel::Arguments => "arguments",
-        Channel::ToolResult => "result",
-        Channel::ProviderTool => "provider",
-        Channel::Transcript => "transcript",
-        _ => "?",
-    };
     let call = if lane.call == 0 { String::new() } else { format!("#{}", lane.call) };
-    format!("{}.{}{call}/{channel}", lane.choice, lane.part)
+    format!("{}.{}{call}/{}", lane.choice, lane.part, lane.channel.as_str())
 }
 
 /// The buckets, and after `|` what the provider stated.
