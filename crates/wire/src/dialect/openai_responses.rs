@@ -126,7 +126,7 @@ impl OpenAiResponses {
             }
             "response.reasoning_summary_part.added" => self.begin_part(summary, wire.part?, out)?,
             "response.content_part.done" | "response.reasoning_part.done" => {
-                self.whole_part(content, wire.part?, out)?
+                self.whole_part(content, wire.part?, out)?;
             }
             "response.reasoning_summary_part.done" => self.whole_part(summary, wire.part?, out)?,
             "response.output_text.annotation.added" => {
