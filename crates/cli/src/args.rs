@@ -2,7 +2,10 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use streamkeeper_contract::CallClass;
-use streamkeeper_wire::Format;
+use streamkeeper_wire::{
+    Format,
+    encode::{Target, UnknownTarget},
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -24,6 +27,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Observe(Observe),
     Inspect(Inspect),
+    Convert(Convert),
     Replay(Replay),
     Explain(Explain),
 }
@@ -79,6 +83,20 @@ pub(crate) struct Inspect {
     pub(crate) file: PathBuf,
 }
 
+/// Write a stream in another format.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Convert {
+    /// The format to write: openai-chat, anthropic-messages, ag-ui or jsonl.
+    #[arg(long, value_name = "FORMAT", value_parser = target)]
+    pub(crate) to: Target,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+
+    /// The stream, or `-` for stdin.
+    pub(crate) file: PathBuf,
+}
+
 /// Run a raw recording through observers again and report the first difference.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
@@ -114,6 +132,10 @@ pub(crate) struct FormatArg {
 
 fn format(name: &str) -> Result<Format, String> {
     name.parse().map_err(|error: streamkeeper_wire::UnknownFormat| error.to_string())
+}
+
+fn target(name: &str) -> Result<Target, String> {
+    name.parse().map_err(|error: UnknownTarget| error.to_string())
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -1,26 +1,28 @@
-use std::sync::{Arc, Mutex};
+use std::{sync::Arc, time::Instant};
 
 use streamkeeper_contract::{CallClass, Chunk, ErrorInfo, Offset, Outcome};
 use streamkeeper_stream::{ObservedBytes, ObserverFactoryContext, Observers, Recorder, Stack};
 use streamkeeper_wire::{Decoder, Format, WireError};
 
-use crate::{tally::Counts, told::Told};
+use crate::{failure::Failure, input::Input, output::Progress, told::Told};
 
 /// One stream on its way through one stack of observers.
 pub(crate) struct Invocation {
-    to: To,
+    way: Way,
     pub(crate) told: Arc<Told>,
-    pub(crate) verdicts: Arc<Mutex<Counts>>,
+}
+
+enum Way {
+    Bytes(Box<ObservedBytes>),
+    Chunks { decoder: Box<Decoder>, stack: Box<Stack> },
 }
 
 /// What the consumer wants.
-enum To {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To {
     /// The provider's bytes.
-    Bytes(Box<ObservedBytes>),
-    Chunks {
-        decoder: Box<Decoder>,
-        stack: Box<Stack>,
-    },
+    Bytes,
+    Chunks,
 }
 
 /// What the consumer gets.
@@ -30,53 +32,50 @@ pub(crate) enum Delivered {
 }
 
 impl Invocation {
-    /// `is_wire`: the provider's bytes are delivered, not chunks.
     pub(crate) fn new(
         format: Option<Format>,
-        is_wire: bool,
+        to: To,
         observers: &Observers,
         call_class: &CallClass,
-        (recorder, verdicts): (Recorder, Arc<Mutex<Counts>>),
+        recorder: Option<Recorder>,
     ) -> Self {
         let told = Arc::new(Told::default());
         let ctx = ObserverFactoryContext::new(call_class.clone());
-        let stack = observers.builder(&ctx).events(told.clone()).failures(told.clone()).recorder(recorder).build();
+        let mut builder = observers.builder(&ctx).events(told.clone()).failures(told.clone());
+        if let Some(recorder) = recorder {
+            builder = builder.recorder(recorder);
+        }
+        let stack = builder.build();
         let decoder = format.map_or_else(Decoder::detect, Decoder::new);
-        let to = if is_wire {
-            To::Bytes(Box::new(ObservedBytes::new(decoder, stack)))
-        } else {
-            To::Chunks { decoder: Box::new(decoder), stack: Box::new(stack) }
+        let way = match to {
+            To::Bytes => Way::Bytes(Box::new(ObservedBytes::new(decoder, stack))),
+            To::Chunks => Way::Chunks { decoder: Box::new(decoder), stack: Box::new(stack) },
         };
-        Self { to, told, verdicts }
+        Self { way, told }
     }
 
     pub(crate) fn decoder(&self) -> &Decoder {
-        match &self.to {
-            To::Bytes(bytes) => bytes.decoder(),
-            To::Chunks { decoder, .. } => decoder,
+        match &self.way {
+            Way::Bytes(bytes) => bytes.decoder(),
+            Way::Chunks { decoder, .. } => decoder,
         }
     }
 
     pub(crate) fn stack(&self) -> &Stack {
-        match &self.to {
-            To::Bytes(bytes) => bytes.stack(),
-            To::Chunks { stack, .. } => stack,
+        match &self.way {
+            Way::Bytes(bytes) => bytes.stack(),
+            Way::Chunks { stack, .. } => stack,
         }
     }
 
-    /// The outcome, once it is decided: then the source is not to be asked again.
-    pub(crate) fn outcome(&self) -> Option<&Arc<Outcome>> {
-        self.stack().outcome()
-    }
-
     /// Takes bytes that arrived at this offset.
-    pub(crate) fn push(&mut self, read: &[u8], at: Offset) {
-        match &mut self.to {
-            To::Bytes(bytes) => {
+    fn push(&mut self, read: &[u8], at: Offset) {
+        match &mut self.way {
+            Way::Bytes(bytes) => {
                 bytes.set_offset(at);
                 bytes.push(read);
             }
-            To::Chunks { decoder, stack } => {
+            Way::Chunks { decoder, stack } => {
                 decoder.set_offset(at);
                 let result = decoder.push(read);
                 observe(decoder, stack, result);
@@ -85,13 +84,13 @@ impl Invocation {
     }
 
     /// The body is over.
-    pub(crate) fn finish(&mut self, at: Offset) {
-        match &mut self.to {
-            To::Bytes(bytes) => {
+    fn finish(&mut self, at: Offset) {
+        match &mut self.way {
+            Way::Bytes(bytes) => {
                 bytes.set_offset(at);
                 bytes.finish();
             }
-            To::Chunks { decoder, stack } => {
+            Way::Chunks { decoder, stack } => {
                 decoder.set_offset(at);
                 let result = decoder.finish();
                 observe(decoder, stack, result);
@@ -101,11 +100,33 @@ impl Invocation {
     }
 
     /// Takes what is delivered by now.
-    pub(crate) fn take(&mut self) -> Delivered {
-        match &mut self.to {
-            To::Bytes(bytes) => Delivered::Bytes(bytes.take()),
-            To::Chunks { stack, .. } => Delivered::Chunks(std::iter::from_fn(|| stack.pop()).collect()),
+    fn take(&mut self) -> Delivered {
+        match &mut self.way {
+            Way::Bytes(bytes) => Delivered::Bytes(bytes.take()),
+            Way::Chunks { stack, .. } => Delivered::Chunks(std::iter::from_fn(|| stack.pop()).collect()),
         }
+    }
+}
+
+/// Takes a whole input through an invocation, as it comes, and hands on what is delivered. Stops reading once the outcome is decided.
+pub(crate) fn read_all(
+    input: &mut Input,
+    invocation: &mut Invocation,
+    mut deliver: impl FnMut(Delivered) -> Result<(), Failure>,
+) -> Result<Arc<Outcome>, Failure> {
+    let mut progress = Progress::new();
+    let start = Instant::now();
+    loop {
+        match input.read()? {
+            Some(bytes) => invocation.push(bytes, start.elapsed().into()),
+            None => invocation.finish(start.elapsed().into()),
+        }
+        deliver(invocation.take())?;
+        if let Some(outcome) = invocation.stack().outcome() {
+            progress.clear();
+            return Ok(outcome.clone());
+        }
+        progress.show(&invocation.decoder().stats());
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod convert;
 mod explain;
 mod failure;
 mod input;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Convert(args) => convert::run(args),
         Command::Observe(args) => observe::run(args),
     };
     match result {

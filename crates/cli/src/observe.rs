@@ -2,7 +2,6 @@ use std::{
     fs::File,
     io::{BufWriter, Write},
     sync::{Arc, Mutex},
-    time::Instant,
 };
 
 use streamkeeper_contract::Outcome;
@@ -13,9 +12,9 @@ use crate::{
     args::{Emit, Observe},
     failure::{Exit, Failure},
     input::Input,
-    invocation::{Delivered, Invocation},
+    invocation::{Delivered, Invocation, To, read_all},
     observers::observers,
-    output::{Out, Progress, answer, json_line},
+    output::{Out, answer, json_line},
     summary::{Summary, exit_of},
     tally::{Counts, Tally},
 };
@@ -23,28 +22,15 @@ use crate::{
 pub(crate) fn run(args: &Observe) -> Result<Exit, Failure> {
     let observers = observers(&args.halt)?;
     let mut input = Input::open(&args.file)?;
-    let is_wire = args.emit == Emit::Wire;
-    let recorder = recorder(args)?;
-    let mut invocation = Invocation::new(args.format.format, is_wire, &observers, &args.call_class, recorder);
+    let (recorder, verdicts) = recorder(args)?;
+    let to = if args.emit == Emit::Wire { To::Bytes } else { To::Chunks };
+    let mut invocation = Invocation::new(args.format.format, to, &observers, &args.call_class, Some(recorder));
     let mut out = Out::stdout();
-    let mut progress = Progress::new();
-    let start = Instant::now();
-    let outcome = loop {
-        match input.read()? {
-            Some(bytes) => invocation.push(bytes, start.elapsed().into()),
-            None => invocation.finish(start.elapsed().into()),
-        }
-        write(args.emit, invocation.take(), &mut out)?;
-        if let Some(outcome) = invocation.outcome() {
-            break Arc::clone(outcome);
-        }
-        progress.show(&invocation.decoder().stats());
-    };
-    progress.clear();
+    let outcome = read_all(&mut input, &mut invocation, |delivered| write(args.emit, delivered, &mut out))?;
     if let Some(why) = is_unreadable(&outcome) {
         return Err(Failure::stream(format!("{}: {why}", input.name())));
     }
-    report(args.emit, &invocation, &outcome, &mut out)?;
+    report(args.emit, &Summary { outcome: &outcome, invocation: &invocation, verdicts: &verdicts }, &mut out)?;
     if args.record.is_some() && invocation.told.has_failed("recorder") {
         return Err(Failure::usage("the recording could not be written to its end"));
     }
@@ -88,8 +74,7 @@ fn write(emit: Emit, delivered: Delivered, out: &mut Out) -> Result<(), Failure>
     }
 }
 
-fn report(emit: Emit, invocation: &Invocation, outcome: &Outcome, out: &mut Out) -> Result<(), Failure> {
-    let summary = Summary { outcome, invocation };
+fn report(emit: Emit, summary: &Summary<'_>, out: &mut Out) -> Result<(), Failure> {
     if emit == Emit::Text {
         out.end_line()?;
         return out.write(format!("\n{summary}").as_bytes());

@@ -1,15 +1,23 @@
-use std::fmt::{self, Display, Write};
+use std::{
+    fmt::{self, Display, Write},
+    sync::Mutex,
+};
 
 use serde_json::Value;
 use streamkeeper_contract::{Outcome, Usage};
 use streamkeeper_wire::Decoder;
 
-use crate::{failure::Exit, invocation::Invocation, tally::lock};
+use crate::{
+    failure::Exit,
+    invocation::Invocation,
+    tally::{Counts, lock},
+};
 
 /// What the observers did and how an invocation went, for people.
 pub(crate) struct Summary<'a> {
     pub(crate) outcome: &'a Outcome,
     pub(crate) invocation: &'a Invocation,
+    pub(crate) verdicts: &'a Mutex<Counts>,
 }
 
 /// The exit code of an outcome.
@@ -50,7 +58,7 @@ impl Display for Summary<'_> {
 impl Summary<'_> {
     /// What each observer did, in order of registration, then what the stack did for all of them.
     fn verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = lock(&self.invocation.verdicts);
+        let counts = lock(self.verdicts);
         let of = |who: Option<&str>| {
             let mine = counts.iter().filter(move |((observer, _), _)| observer.as_deref() == who);
             listed(mine.map(|((_, action), count)| format!("{action} × {count}")))

@@ -18,6 +18,7 @@ fn a_wrong_argument_or_file_is_exit_code_1() {
         (&["observe", "no-such-file.sse"], "no-such-file.sse"),
         (&["observe", folder.to_str().unwrap()], "folder"),
         (&["inspect", "--chunk-bytes", "0", "support-chat.openai.sse"], "--chunk-bytes"),
+        (&["convert", "--to", "gemini", "support-chat.openai.sse"], "openai-chat"),
         (&["replay", "support-chat.openai.sse"], "recording"),
         (&["explain", "support-chat.openai.sse"], "recording"),
         (&["replay", "no-such-file.jsonl"], "no-such-file.jsonl"),

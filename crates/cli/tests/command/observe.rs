@@ -136,6 +136,26 @@ fn a_stopped_wire_stream_ends_as_its_format_wants() {
 }
 
 #[test]
+fn every_fixture_can_be_observed_and_converted() {
+    for entry in std::fs::read_dir(streams()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if ["README.md", "expected.jsonl", "cut-off.anthropic.sse", "overloaded.anthropic.sse"].contains(&name) {
+            continue;
+        }
+        let observed = run(&["observe", name]).expect(0);
+        for format in ["openai-chat", "anthropic-messages", "ag-ui", "jsonl"] {
+            let converted = run(&["convert", "--to", format, name]).expect(0);
+            let inspected = feed(&["inspect", "--format", format, "--json", "-"], &converted.stdout).expect(0);
+            let inspected: serde_json::Value = serde_json::from_str(inspected.out()).unwrap();
+            let text = inspected["text"].as_str().unwrap();
+            assert!(observed.out().starts_with(text), "{name} as {format}: {text:?}");
+            assert_eq!(inspected["outcome"], "finished", "{name} as {format}");
+        }
+    }
+}
+
+#[test]
 fn a_recording_file_is_made_before_the_stream_is_read() {
     let folder = folder("record-first");
     let ran = run(&["observe", "--record", folder.to_str().unwrap(), "support-chat.openai.sse"]).expect(1);
