@@ -4,6 +4,7 @@
 //! only [`Decoded`], the adapter for streams of bytes, reads a clock. Depend on this crate to read recorded or live model streams without the rest of Streamkeeper.
 #![forbid(unsafe_code)]
 
+pub mod ag_ui_request;
 mod base64;
 mod decoded;
 mod decoder;
@@ -18,6 +19,7 @@ mod inspect;
 mod json;
 mod output;
 mod passthrough;
+mod sse_body;
 
 pub use decoded::{DecodeError, DecodeExt, Decoded};
 pub use decoder::{Decoder, Limits, Stats};
@@ -26,3 +28,4 @@ pub use format::{Format, Framing, UnknownFormat};
 pub use inspect::{InspectedCall, InspectedChoice, InspectedUsage, Inspection};
 pub use output::is_made_up;
 pub use passthrough::{Passthrough, PassthroughError};
+pub use sse_body::{NoTicks, SseBody, SseBodyExt};

@@ -193,6 +193,11 @@ impl Encoder {
         self.target
     }
 
+    /// Whether the end was written.
+    pub fn has_ended(&self) -> bool {
+        self.seen.over
+    }
+
     /// Writes what a chunk says. Chunks after an [`End`](Body::End) are not written.
     pub fn push(&mut self, chunk: &Chunk, out: &mut Vec<u8>) {
         if self.seen.over {

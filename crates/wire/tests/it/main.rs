@@ -9,5 +9,6 @@ mod frames;
 mod framing;
 mod passthrough;
 mod said;
+mod sse_body;
 mod sseer;
 mod streams;
