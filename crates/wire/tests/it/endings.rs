@@ -89,7 +89,9 @@ fn a_stream_that_is_cut_anywhere_gets_a_valid_end_for_every_outcome() {
                 let raw = |chunks: &[Chunk]| chunks.iter().filter(|chunk| matches!(chunk.body(), Body::Raw(_))).count();
                 assert_eq!(raw(&written), raw(&delivered), "{place}");
                 let ((before, _), (after, errors)) = (ends(&delivered), ends(&written));
-                assert!(after.len() + errors > 0, "there is an end: {place}");
+                // A canonical end that is neither is read as a mark.
+                let marked = stream.format == Format::Jsonl && place.contains(r#""kind":"end""#);
+                assert!(marked || after.len() + errors > 0, "there is an end: {place}");
                 assert!(errors <= 1, "an error is told once: {place}");
                 assert!(after.starts_with(&before), "what was said stays: {place}");
                 let again = after[before.len()..].iter().any(|choice| before.contains(choice));
