@@ -1,0 +1,3 @@
+#![no_main]
+
+streamkeeper_fuzz::fuzz_format!(Gemini);
