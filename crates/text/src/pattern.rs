@@ -1,0 +1,224 @@
+use std::{fmt, sync::Arc};
+
+use crate::{syntax, table::Table};
+
+/// Says whether a match is one: a checksum, an entropy, a list. Must give the same answer for the same text.
+pub type Validator = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// What to look for.
+///
+/// `regex` syntax. Classes (`\w`, `\d`, `\s`, `\b`) are ASCII unless `(?u)` is set; `.` and negated classes match whole characters.
+#[derive(Clone)]
+pub struct Pattern {
+    name: Arc<str>,
+    source: String,
+    validator: Option<Validator>,
+}
+
+/// A pattern was refused, or a set of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// It is not a regular expression.
+    #[error("pattern `{name}`: {message}")]
+    Syntax {
+        /// The pattern's name.
+        name: Arc<str>,
+        /// What is wrong and where.
+        message: String,
+    },
+    /// It looks around, which an automaton cannot.
+    #[error("pattern `{name}`: look-around is not supported; match the surroundings and check them with a validator")]
+    LookAround {
+        /// The pattern's name.
+        name: Arc<str>,
+    },
+    /// It refers back, which an automaton cannot.
+    #[error("pattern `{name}`: backreferences are not supported; check the repetition with a validator")]
+    Backreference {
+        /// The pattern's name.
+        name: Arc<str>,
+    },
+    /// It has a word boundary of Unicode, or `\B`.
+    #[error("pattern `{name}`: `\\b` is ASCII only and cannot stand under (?u), and `\\B` is not supported")]
+    UnicodeBoundary {
+        /// The pattern's name.
+        name: Arc<str>,
+    },
+    /// It matches the empty text, that is, everywhere.
+    #[error("pattern `{name}` matches the empty text; write `+` for `*`, or make a part of it required")]
+    MatchesEmpty {
+        /// The pattern's name.
+        name: Arc<str>,
+    },
+    /// Its automaton is too large. Bounded repeats of large classes are the usual cause.
+    #[error("pattern `{name}`: its automaton is larger than {limit} bytes; use `+` in the place of large `{{n,m}}`")]
+    TooLarge {
+        /// The pattern's name.
+        name: Arc<str>,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// More patterns than a set can have.
+    #[error("a set has at most {limit} patterns")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl Pattern {
+    /// A regular expression.
+    ///
+    /// # Errors
+    /// If it is not one, or one that cannot be searched in a stream: see [`PatternError`].
+    pub fn regex(name: &str, pattern: &str) -> Result<Self, PatternError> {
+        let source = syntax::with_ascii_classes(name, pattern)?;
+        let hir = regex_syntax::parse(&source)
+            .map_err(|error| PatternError::Syntax { name: name.into(), message: error.to_string() })?;
+        if hir.properties().minimum_len() == Some(0) {
+            return Err(PatternError::MatchesEmpty { name: name.into() });
+        }
+        Ok(Self { name: name.into(), source, validator: None })
+    }
+
+    /// A text, as it is.
+    ///
+    /// # Errors
+    /// If it is empty.
+    pub fn literal(name: &str, text: &str) -> Result<Self, PatternError> {
+        Self::regex(name, &regex_syntax::escape(text))
+    }
+
+    /// Only what the validator says yes to is a match. A candidate that it rejects does not hide one that begins later.
+    #[must_use]
+    pub fn with_validator(mut self, validator: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.validator = Some(Arc::new(validator));
+        self
+    }
+
+    /// Its name, which is also its label.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The expression with the meaning of its classes written out: what the `regex` crate has to be given to find the same matches.
+    pub fn expression(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether a candidate is a match.
+    pub(crate) fn accepts(&self, candidate: &str) -> bool {
+        self.validator.as_ref().is_none_or(|validator| validator(candidate))
+    }
+
+    pub(crate) fn has_validator(&self) -> bool {
+        self.validator.is_some()
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pattern")
+            .field("name", &self.name)
+            .field("validated", &self.has_validator())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a pattern can cost, known when it is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cost {
+    /// The pattern's name.
+    pub name: Arc<str>,
+    /// The most bytes that can wait for a decision about this pattern; `None`: as many as the cap allows.
+    pub worst_hold: Option<usize>,
+    /// States of its automaton: no more places than twice this are followed at once.
+    pub states: usize,
+}
+
+/// A compiled, ordered set of patterns. Cheap to clone; build it once.
+#[derive(Debug, Clone)]
+pub struct Patterns(Arc<Set>);
+
+#[derive(Debug)]
+pub(crate) struct Set {
+    pub(crate) compiled: Vec<Compiled>,
+    /// The patterns that can begin with a byte, by byte.
+    pub(crate) beginning: Vec<Box<[u16]>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) pattern: Pattern,
+    pub(crate) table: Table,
+}
+
+impl Patterns {
+    /// The most patterns a set can have.
+    pub const MAX: usize = u16::MAX as usize;
+    /// The largest automaton of one pattern, in bytes.
+    pub const MAX_TABLE: usize = 4 * 1024 * 1024;
+
+    /// Compiles a set. The order decides which label a match gets that several patterns share.
+    ///
+    /// # Errors
+    /// If a pattern's automaton is too large, or there are too many patterns.
+    pub fn new(patterns: impl IntoIterator<Item = Pattern>) -> Result<Self, PatternError> {
+        let compiled = patterns
+            .into_iter()
+            .map(|pattern| {
+                let table = Table::build(&pattern.name, &pattern.source, Self::MAX_TABLE)?;
+                Ok(Compiled { pattern, table })
+            })
+            .collect::<Result<Vec<_>, PatternError>>()?;
+        if compiled.len() > Self::MAX {
+            return Err(PatternError::TooMany { limit: Self::MAX });
+        }
+        let beginning = (0..=255)
+            .map(|byte| {
+                let begins = |(i, c): (usize, &Compiled)| c.table.begins_with(byte).then_some(i as u16);
+                compiled.iter().enumerate().filter_map(begins).collect()
+            })
+            .collect();
+        Ok(Self(Arc::new(Set { compiled, beginning })))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.compiled.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.compiled.is_empty()
+    }
+
+    /// The pattern at this place.
+    pub fn get(&self, index: usize) -> Option<&Pattern> {
+        self.0.compiled.get(index).map(|compiled| &compiled.pattern)
+    }
+
+    /// The patterns, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Pattern> {
+        self.0.compiled.iter().map(|compiled| &compiled.pattern)
+    }
+
+    /// What each pattern can cost, in order.
+    pub fn costs(&self) -> impl Iterator<Item = Cost> {
+        self.0.compiled.iter().map(|compiled| Cost {
+            name: Arc::clone(&compiled.pattern.name),
+            worst_hold: if compiled.pattern.has_validator() && compiled.table.worst_hold.is_some() {
+                // A candidate waits until it is whole.
+                None
+            } else {
+                compiled.table.worst_hold
+            },
+            states: compiled.table.states(),
+        })
+    }
+
+    pub(crate) fn set(&self) -> &Set {
+        &self.0
+    }
+}
