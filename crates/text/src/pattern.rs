@@ -144,8 +144,42 @@ pub struct Patterns(Arc<Set>);
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) compiled: Vec<Compiled>,
-    /// The patterns that can begin with a byte, by byte.
-    pub(crate) beginning: Vec<Box<[u16]>>,
+    /// Bytes before that are the same to every pattern's beginning share a class; the last entry is for the beginning of the text.
+    before: Box<[u8; 257]>,
+    /// The patterns that can begin with a byte, by class of the byte before and byte.
+    beginning: Vec<Box<[u16]>>,
+}
+
+impl Set {
+    fn new(compiled: Vec<Compiled>) -> Self {
+        let mut kinds: Vec<Vec<u32>> = Vec::new();
+        let mut before = Box::new([0; 257]);
+        for (at, class) in before.iter_mut().enumerate() {
+            let byte = u8::try_from(at).ok();
+            let starts: Vec<u32> = compiled.iter().map(|c| c.table.start(byte)).collect();
+            let known = kinds.iter().position(|kind| *kind == starts).unwrap_or_else(|| {
+                kinds.push(starts);
+                kinds.len() - 1
+            });
+            // At most six: the look-behind that an automaton tells apart.
+            *class = known as u8;
+        }
+        let mut beginning = Vec::with_capacity(kinds.len() * 256);
+        for starts in &kinds {
+            for byte in 0..=255 {
+                let begins = |i: &usize| compiled[*i].table.can_begin(starts[*i], byte);
+                beginning.push((0..compiled.len()).filter(begins).map(|i| i as u16).collect());
+            }
+        }
+        Self { compiled, before, beginning }
+    }
+
+    /// The patterns of which a match can begin with this byte after that one.
+    #[inline]
+    pub(crate) fn beginning(&self, before: Option<u8>, byte: u8) -> &[u16] {
+        let class = self.before[before.map_or(256, usize::from)];
+        &self.beginning[usize::from(class) * 256 + usize::from(byte)]
+    }
 }
 
 #[derive(Debug)]
@@ -175,13 +209,7 @@ impl Patterns {
         if compiled.len() > Self::MAX {
             return Err(PatternError::TooMany { limit: Self::MAX });
         }
-        let beginning = (0..=255)
-            .map(|byte| {
-                let begins = |(i, c): (usize, &Compiled)| c.table.begins_with(byte).then_some(i as u16);
-                compiled.iter().enumerate().filter_map(begins).collect()
-            })
-            .collect();
-        Ok(Self(Arc::new(Set { compiled, beginning })))
+        Ok(Self(Arc::new(Set::new(compiled))))
     }
 
     /// How many there are.

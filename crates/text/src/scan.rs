@@ -139,43 +139,39 @@ impl Scanner {
     fn read(&mut self, pending: &str) {
         let known = usize::try_from(self.read - self.base).unwrap_or(usize::MAX);
         let Some(fresh) = pending.as_bytes().get(known..) else { return };
-        let patterns = self.patterns.clone();
+        let Self { patterns, tracks, active, base, read, before, certain, .. } = self;
         let set = patterns.set();
-        let text = Text { bytes: pending, base: self.base };
+        let text = Text { bytes: pending, base: *base };
         for &byte in fresh {
-            let at = self.read;
-            let beginning = &set.beginning[usize::from(byte)];
-            if self.active.is_empty() && beginning.is_empty() {
-                self.before = Some(byte);
-                self.read += 1;
-                continue;
-            }
-            for &index in &self.active {
-                self.tracks[usize::from(index)].step(&set.compiled[usize::from(index)].table, byte, at);
-            }
-            for &index in beginning {
-                let track = &mut self.tracks[usize::from(index)];
-                let idle = track.threads.is_empty();
-                track.begin(&set.compiled[usize::from(index)].table, self.before, byte, at);
-                if idle && !track.threads.is_empty() {
-                    self.active.push(index);
+            let at = *read;
+            let beginning = set.beginning(*before, byte);
+            if !(active.is_empty() && beginning.is_empty()) {
+                for &index in active.iter() {
+                    tracks[usize::from(index)].step(&set.compiled[usize::from(index)].table, byte, at);
+                }
+                for &index in beginning {
+                    let track = &mut tracks[usize::from(index)];
+                    if track.threads.is_empty() {
+                        active.push(index);
+                    }
+                    track.begin(&set.compiled[usize::from(index)].table, *before, byte, at);
+                }
+                let mut i = 0;
+                while let Some(&index) = active.get(i) {
+                    let compiled = &set.compiled[usize::from(index)];
+                    let track = &mut tracks[usize::from(index)];
+                    if let Some(from) = track.settle(compiled, index, &text, certain) {
+                        track.run(compiled, index, &text, from..at + 1, certain);
+                    }
+                    if track.threads.is_empty() {
+                        active.swap_remove(i);
+                    } else {
+                        i += 1;
+                    }
                 }
             }
-            self.before = Some(byte);
-            self.read += 1;
-            let mut i = 0;
-            while let Some(&index) = self.active.get(i) {
-                let compiled = &set.compiled[usize::from(index)];
-                let track = &mut self.tracks[usize::from(index)];
-                if let Some(from) = track.settle(compiled, index, &text, &mut self.certain) {
-                    track.run(compiled, index, &text, from..self.read, &mut self.certain);
-                }
-                if track.threads.is_empty() {
-                    self.active.swap_remove(i);
-                } else {
-                    i += 1;
-                }
-            }
+            *before = Some(byte);
+            *read += 1;
         }
     }
 
@@ -348,11 +344,15 @@ impl Track {
     }
 
     /// Drops threads that cannot matter and decides the first ones. Returns where to begin anew if a candidate was rejected.
+    #[inline]
     fn settle(&mut self, compiled: &Compiled, index: u16, text: &Text<'_>, certain: &mut Vec<Span>) -> Option<u64> {
-        if let [thread] = self.threads.as_slice()
-            && thread.open
-        {
-            return None;
+        match self.threads.as_slice() {
+            [thread] if thread.open => return None,
+            [thread] if thread.end.is_none() => {
+                self.threads.clear();
+                return None;
+            }
+            _ => {}
         }
         self.prune();
         while let Some(&first) = self.threads.first()

@@ -92,9 +92,9 @@ impl Table {
         self.flags[state as usize]
     }
 
-    /// Whether a match can begin with this byte.
-    pub(crate) fn begins_with(&self, byte: u8) -> bool {
-        self.starts.iter().any(|&start| self.step(start, byte) != DEAD)
+    /// Whether a match from this start state can begin with this byte.
+    pub(crate) fn can_begin(&self, start: u32, byte: u8) -> bool {
+        start != DEAD && self.step(start, byte) != DEAD
     }
 
     /// How many states there are.

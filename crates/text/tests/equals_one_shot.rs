@@ -4,8 +4,11 @@ use proptest::prelude::*;
 use regex::Regex;
 use streamkeeper_text::{CutKind, Pattern, Patterns, Scanner, redact_pieces};
 
+/// A pattern and its validator.
+type Rule = (Pattern, fn(&str) -> bool);
+
 /// The reference: each pattern's matches on the whole text, the union of them merged, each replaced once.
-fn one_shot(patterns: &[(Pattern, fn(&str) -> bool)], text: &str) -> String {
+fn one_shot(patterns: &[Rule], text: &str) -> String {
     let mut spans = Vec::new();
     for (index, (pattern, accepts)) in patterns.iter().enumerate() {
         let regex = Regex::new(pattern.expression()).unwrap();
@@ -50,7 +53,7 @@ fn even_digits(text: &str) -> bool {
     text.bytes().filter(u8::is_ascii_digit).map(|digit| u32::from(digit - b'0')).sum::<u32>().is_multiple_of(3)
 }
 
-fn sets() -> Vec<Vec<(Pattern, fn(&str) -> bool)>> {
+fn sets() -> Vec<Vec<Rule>> {
     let plain = |name: &str, source: &str| (Pattern::regex(name, source).unwrap(), all as fn(&str) -> bool);
     let digits = |source: &str| {
         (Pattern::regex("digits", source).unwrap().with_validator(even_digits), even_digits as fn(&str) -> bool)
@@ -68,7 +71,7 @@ fn sets() -> Vec<Vec<(Pattern, fn(&str) -> bool)>> {
     ]
 }
 
-fn build(set: &[(Pattern, fn(&str) -> bool)]) -> Patterns {
+fn build(set: &[Rule]) -> Patterns {
     Patterns::new(set.iter().map(|(pattern, _)| pattern.clone())).unwrap()
 }
 
@@ -141,7 +144,7 @@ fn tails() -> Vec<String> {
 /// In which match a byte is, if in one.
 type What = Option<usize>;
 
-fn what_is(set: &[(Pattern, fn(&str) -> bool)], whole: &str, at: usize) -> What {
+fn what_is(set: &[Rule], whole: &str, at: usize) -> What {
     let patterns = build_cached(set);
     let scan = Scanner::new(&patterns).finish(whole);
     scan.cuts.iter().find(|cut| cut.range.contains(&at)).and_then(|cut| match cut.kind {
@@ -150,7 +153,7 @@ fn what_is(set: &[(Pattern, fn(&str) -> bool)], whole: &str, at: usize) -> What 
     })
 }
 
-fn build_cached(set: &[(Pattern, fn(&str) -> bool)]) -> Patterns {
+fn build_cached(set: &[Rule]) -> Patterns {
     thread_local!(static CACHE: std::cell::RefCell<Vec<(String, Patterns)>> = const { std::cell::RefCell::new(Vec::new()) });
     let key: String = set.iter().map(|(pattern, _)| format!("{}\n", pattern.expression())).collect();
     CACHE.with_borrow_mut(|cache| match cache.iter().find(|(known, _)| *known == key) {
