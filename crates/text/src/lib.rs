@@ -21,12 +21,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod json;
 mod pattern;
 mod redact;
 mod scan;
 mod syntax;
 mod table;
 
+pub use json::{JsonCut, JsonScan, JsonScanner};
 pub use pattern::{Cost, Pattern, PatternError, Patterns, Validator};
 pub use redact::{redact_once, redact_pieces};
 pub use scan::{Cut, CutKind, Scan, Scanner};

@@ -184,7 +184,7 @@ impl Scanner {
         // What one pattern has not decided may be in a match of another that is certain.
         let spans = self.spans();
         while let Some(end) =
-            spans.iter().filter(|span| span.end > to && self.is_settled(span, to)).map(|span| span.end).max()
+            spans.iter().filter(|span| span.end > to && self.is_settled(span, to, &spans)).map(|span| span.end).max()
         {
             // A validator has to see its candidate whole.
             let candidate = self.active.iter().filter(|&&index| self.is_validated(index));
@@ -208,12 +208,14 @@ impl Scanner {
     }
 
     /// Whether a certain match that reaches to `to` or begins there has its label for certain.
-    fn is_settled(&self, span: &Span, to: u64) -> bool {
+    fn is_settled(&self, span: &Span, to: u64, spans: &[Span]) -> bool {
         let begins_there = |index: &u16| {
             *index < span.pattern
                 && self.tracks[usize::from(*index)].threads.first().is_some_and(|first| first.start == to)
         };
-        span.start < to || (span.start == to && (self.covered == Some(to) || !self.active.iter().any(begins_there)))
+        // It only goes on with the one that it touches.
+        let touches = || self.covered == Some(to) || spans.iter().any(|other| other.start < to && other.end == to);
+        span.start < to || (span.start == to && (touches() || !self.active.iter().any(begins_there)))
     }
 
     /// The matches that are certain, and those that may still grow, as far as they have grown.
