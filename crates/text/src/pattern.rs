@@ -8,6 +8,16 @@ pub type Validator = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 /// What to look for.
 ///
 /// `regex` syntax. Classes (`\w`, `\d`, `\s`, `\b`) are ASCII unless `(?u)` is set; `.` and negated classes match whole characters.
+///
+/// ```
+/// use streamkeeper_text::{Pattern, Patterns, redact_once};
+///
+/// let even = Pattern::regex("even", r"\b\d+\b")?.with_validator(|text| text.ends_with(['0', '2', '4', '6', '8']));
+/// let patterns = Patterns::new([even])?;
+/// assert_eq!(redact_once(&patterns, "1 12 123 1234", |_| "-".into()), "1 - 123 -");
+/// assert!(Pattern::regex("every", "a*").is_err()); // matches the empty text
+/// # Ok::<_, streamkeeper_text::PatternError>(())
+/// ```
 #[derive(Clone)]
 pub struct Pattern {
     name: Arc<str>,
@@ -138,6 +148,15 @@ pub struct Cost {
 }
 
 /// A compiled, ordered set of patterns. Cheap to clone; build it once.
+///
+/// ```
+/// use streamkeeper_text::{Pattern, Patterns};
+///
+/// let patterns = Patterns::new([Pattern::regex("key", r"sk-[a-z0-9]{6,}")?, Pattern::regex("mail", r"\w+@\w+\.\w+")?])?;
+/// let holds: Vec<_> = patterns.costs().map(|cost| cost.worst_hold).collect();
+/// assert_eq!(holds, [Some(8), None]); // any word can be the beginning of an address
+/// # Ok::<_, streamkeeper_text::PatternError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Patterns(Arc<Set>);
 

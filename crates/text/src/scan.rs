@@ -10,7 +10,24 @@ use crate::{
 
 /// Looks at one text that comes in pieces.
 ///
-/// Positions and states only: at most twice as many threads a pattern as its automaton has states.
+/// Positions and states only: at most twice as many threads a pattern as its automaton has states. A byte costs one table look-up for
+/// each thread; on text in which no pattern can begin that is none. A rejected candidate is read again from its second byte.
+///
+/// How much may wait is for the caller to limit: [`Scan::keep`] tells how much it is.
+///
+/// ```
+/// use streamkeeper_text::{CutKind, Pattern, Patterns, Scanner};
+///
+/// let patterns = Patterns::new([Pattern::literal("word", "secret")?])?;
+/// let mut scanner = Scanner::new(&patterns);
+///
+/// let scan = scanner.push("a sec");
+/// assert_eq!((scan.cuts[0].range.clone(), scan.keep), (0..2, 3));
+/// let scan = scanner.push("secret!"); // what was kept, and `ret!`
+/// assert_eq!(scan.cuts[0].kind, CutKind::Match { pattern: 0, begins: true });
+/// assert_eq!((scan.cuts[1].range.clone(), scan.keep), (6..7, 0));
+/// # Ok::<_, streamkeeper_text::PatternError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Scanner {
     patterns: Patterns,

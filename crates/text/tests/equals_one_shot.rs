@@ -87,7 +87,7 @@ fn cut(text: &str, cuts: &[bool]) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     // spec 6.1
     #[test]
