@@ -146,8 +146,9 @@ impl AgUi {
                 self.begin_call(&wire, out);
             }
             "TOOL_CALL_END" => {
-                let lane = self.call(wire.tool_call_id.as_str())?;
-                self.end_part(lane.part, out);
+                if let Some(lane) = self.call(wire.tool_call_id.as_str()) {
+                    self.end_part(lane.part, out);
+                }
             }
             "TOOL_CALL_CHUNK" => self.call_chunk(&wire, out),
             "TOOL_CALL_RESULT" => self.result(&wire, out),
@@ -287,8 +288,9 @@ impl AgUi {
         lane
     }
 
+    /// The call with this id, if it has not ended.
     fn call(&self, id: &str) -> Option<Lane> {
-        self.lanes.named(id).filter(|lane| lane.channel == Channel::Arguments)
+        self.lanes.named(id).filter(|lane| self.open.contains_key(&lane.part))
     }
 
     fn result(&mut self, wire: &Wire<'_>, out: &mut Output) {
@@ -347,7 +349,7 @@ impl AgUi {
             }
             for (j, call) in message.tool_calls.iter().flat_map(|list| &list.0).enumerate() {
                 let Some(call) = parse::<Call<'_>>(call) else { continue };
-                if let Some(lane) = self.call(call.id.as_str())
+                if let Some(lane) = self.lanes.named(call.id.as_str())
                     && let Some(arguments) = call.function.arguments.filled()
                 {
                     const PLACE: &str =

@@ -19,7 +19,7 @@ use super::{
     bedrock_converse::{is_event, is_exception},
     chunks::finish,
     pull::Pull,
-    read::{Num, Str, filled, parse, plain},
+    read::{Lanes, Num, Str, filled, parse, plain},
     reader,
 };
 
@@ -126,6 +126,8 @@ fn inner_reader(payload: &str) -> Option<Box<dyn Dialect>> {
 /// The formats of models that stream nothing but text: Llama, Mistral, Titan, Cohere Command.
 #[derive(Debug, Default)]
 struct PlainText {
+    lanes: Lanes,
+    open: Option<Lane>,
     finished: bool,
 }
 
@@ -173,13 +175,16 @@ impl Dialect for PlainText {
             return out.raw(event.name, event.data);
         }
         out.known += 1;
-        if let Some(text) = text {
-            out.delta(Lane::TEXT, text.clone(), Leaf::NONE);
+        if let Some(text) = text.filter(|text| text.filled().is_some()) {
+            let lane = *self.open.get_or_insert_with(|| Lane::TEXT.in_part(self.lanes.part()));
+            out.delta(lane, text.clone(), Leaf::NONE);
         }
         if let Some(stated) = stated.filter(|_| !self.finished && !out.failed) {
             self.finished = true;
             out.ended = true;
-            out.push(Body::PartEnd { choice: 0, part: 0 });
+            if let Some(lane) = self.open.take() {
+                out.push(Body::PartEnd { choice: 0, part: lane.part });
+            }
             out.push(end_of_text(stated));
         }
     }

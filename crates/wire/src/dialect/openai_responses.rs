@@ -188,7 +188,7 @@ impl OpenAiResponses {
                 let ordinal = match self.last {
                     Some((last, ordinal)) if last == slot => ordinal,
                     _ => {
-                        let ordinal = self.part(slot, |part| part.said = true);
+                        let ordinal = self.growing_part(slot, |part| part.said = true);
                         self.last = Some((slot, ordinal));
                         ordinal
                     }
@@ -196,6 +196,9 @@ impl OpenAiResponses {
                 out.delta(Lane::new(channel).in_part(ordinal), text, DELTA);
             }
             Grows::Call(channel) => {
+                if self.items.get(&at[0]).and_then(|item| item.call).is_some_and(|call| call.ended) {
+                    self.items.remove(&at[0]);
+                }
                 let mut call = self.call(at[0], channel);
                 if !call.said && text.filled().is_some() {
                     call.said = true;
@@ -217,7 +220,7 @@ impl OpenAiResponses {
             let ordinal = self.part(slot, |_| {});
             out.snapshot(Lane::new(channel).in_part(ordinal), text, leaf);
         } else if !text.is_empty() {
-            let ordinal = self.part(slot, |part| part.said = true);
+            let ordinal = self.growing_part(slot, |part| part.said = true);
             out.delta(Lane::new(channel).in_part(ordinal), text, leaf);
         }
     }
@@ -470,11 +473,19 @@ impl OpenAiResponses {
         part.ordinal
     }
 
+    /// The same for a part that gets text: what grows after its end is another part.
+    fn growing_part(&mut self, slot: Slot, change: impl FnOnce(&mut Part)) -> u16 {
+        if !self.open.contains_key(&slot) {
+            self.parts.remove(&slot);
+        }
+        self.part(slot, change)
+    }
+
     fn call(&mut self, output: u64, channel: Channel) -> Call {
         if let Some(call) = self.items.get(&output).and_then(|item| item.call) {
             return call;
         }
-        let part = self.part((output, Kind::Item, 0), |_| {});
+        let part = self.growing_part((output, Kind::Item, 0), |_| {});
         let call = Call { lane: self.lanes.call(part, channel), begun: false, said: false, ended: false };
         self.set_call(output, call);
         call
@@ -498,6 +509,7 @@ impl OpenAiResponses {
 
     /// Ends the call and the parts of an item.
     fn end_parts(&mut self, output: u64, out: &mut Output) {
+        self.last = None;
         if let Some(call) = self.items.get_mut(&output).and_then(|item| item.call.as_mut()) {
             call.end(out);
         }
@@ -512,18 +524,18 @@ impl OpenAiResponses {
 impl Call {
     /// The whole input: a repeat if it was said before.
     fn whole(&mut self, text: Text, leaf: Leaf, out: &mut Output) {
-        if self.said {
-            out.snapshot(self.lane, text, leaf);
-        } else if !text.is_empty() {
-            self.said = true;
-            out.delta(self.lane, text, leaf);
+        let is_new = !self.said && !text.is_empty();
+        self.said |= is_new;
+        match is_new {
+            true if !self.ended => out.delta(self.lane, text, leaf),
+            false if !self.said => {}
+            _ => out.snapshot(self.lane, text, leaf),
         }
         self.end(out);
     }
 
     fn end(&mut self, out: &mut Output) {
-        if self.begun && !self.ended {
-            self.ended = true;
+        if !std::mem::replace(&mut self.ended, true) && self.begun {
             out.push(match self.lane.channel {
                 Channel::ProviderTool => Body::ProviderToolEnd(self.lane),
                 _ => Body::ToolCallEnd(self.lane),

@@ -200,3 +200,82 @@ fn a_stream_that_just_stops_is_no_finish() {
     // The message is not complete.
     assert!(chunks.iter().all(|chunk| !matches!(chunk.body(), Body::PartEnd { .. } | Body::RunEnd(_))));
 }
+
+// spec 2.5
+#[test]
+fn a_call_without_fragments_has_the_input_it_began_with() {
+    let reads: [&[u8]; 8] = [
+        b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[],\"model\":\"m\",\"stop_reason\":null,\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n",
+        b"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"tu_1\",\"name\":\"now\",\"input\":{}}}\n\n",
+        b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\"}}\n\n",
+        b"event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+        b"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"tu_2\",\"name\":\"weather\",\"input\":{\"city\":\"Oslo\"}}}\n\n",
+        b"event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}\n\n",
+        b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":14}}\n\n",
+        b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+    ];
+    let inspection = inspect(Format::AnthropicMessages, &reads);
+    let calls: Vec<_> = inspection
+        .tool_calls
+        .iter()
+        .map(|call| (call.id.as_deref(), call.name.as_str(), call.arguments.as_deref()))
+        .collect();
+    // No arguments at all mean `{}`.
+    let expected = [(Some("tu_1"), "now", Some("")), (Some("tu_2"), "weather", Some("{\"city\":\"Oslo\"}"))];
+    assert_eq!(calls, expected);
+    assert_eq!((inspection.usage.input, inspection.usage.output), (Some(9), Some(14)));
+    let chunks = decode(&mut Decoder::new(Format::AnthropicMessages), &reads).unwrap();
+    assert_eq!((finishes(&chunks), errors(&chunks)), (vec![FinishReason::ToolCalls], 0));
+}
+
+const CREATED: &[u8] = b"event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"r1\",\"status\":\"in_progress\"}}\n\n";
+const PART: &[u8] = b"event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"item_id\":\"m1\",\"output_index\":0,\"content_index\":0,\"delta\":\"Par\"}\n\n";
+
+// spec 2.4
+#[test]
+fn an_incomplete_answer_is_a_finish_by_length() {
+    let incomplete = b"event: response.incomplete\ndata: {\"type\":\"response.incomplete\",\"response\":{\"id\":\"r1\",\"status\":\"incomplete\",\"incomplete_details\":{\"reason\":\"max_output_tokens\"},\"usage\":{\"input_tokens\":9,\"output_tokens\":5,\"total_tokens\":14}}}\n\n";
+    let reads = [CREATED, PART, incomplete];
+    let chunks = decode(&mut Decoder::new(Format::OpenAiResponses), &reads).unwrap();
+    assert_eq!((text(&chunks).as_str(), finishes(&chunks), errors(&chunks)), ("Par", vec![FinishReason::Length], 0));
+    let inspection = inspect(Format::OpenAiResponses, &reads);
+    assert_eq!((inspection.usage.input, inspection.usage.output), (Some(9), Some(5)));
+    assert_eq!((inspection.outcome, inspection.finish.as_deref()), ("finished", Some("max_output_tokens")));
+}
+
+// spec 2.4
+#[test]
+fn a_failed_answer_is_an_error_that_keeps_text_and_usage() {
+    let failed = b"event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"id\":\"r1\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"boom\"},\"usage\":{\"input_tokens\":9,\"output_tokens\":1,\"total_tokens\":10}}}\n\n";
+    let reads = [CREATED, PART, failed];
+    let chunks = decode(&mut Decoder::new(Format::OpenAiResponses), &reads).unwrap();
+    assert_eq!((text(&chunks).as_str(), finishes(&chunks), errors(&chunks)), ("Par", vec![], 1));
+    let error = chunks.iter().find_map(|chunk| match chunk.body() {
+        Body::Error(error) => Some((error.code.as_str(), error.message.as_deref())),
+        _ => None,
+    });
+    assert_eq!(error, Some(("server_error", Some("boom"))));
+    let inspection = inspect(Format::OpenAiResponses, &reads);
+    assert_eq!((inspection.usage.input, inspection.usage.output), (Some(9), Some(1)));
+    assert_eq!(inspection.outcome, "failed");
+}
+
+// spec 2.4
+#[test]
+fn an_error_event_in_a_stream_that_began_well_is_an_error() {
+    let reads: [&[u8]; 5] = [
+        b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[],\"model\":\"m\",\"stop_reason\":null,\"usage\":{\"input_tokens\":12,\"output_tokens\":1}}}\n\n",
+        b"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+        b"event: ping\ndata: {\"type\":\"ping\"}\n\n",
+        b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hal\"}}\n\n",
+        b"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+    ];
+    let mut decoder = Decoder::new(Format::AnthropicMessages);
+    let chunks = decode(&mut decoder, &reads).unwrap();
+    assert_eq!((text(&chunks).as_str(), finishes(&chunks), errors(&chunks)), ("Hal", vec![], 1));
+    assert_eq!((decoder.stats().unknown, decoder.stats().end_mark), (0, Some(false)));
+    let Some(Body::Error(error)) = chunks.last().map(Chunk::body) else { panic!("the error is the last chunk") };
+    assert_eq!((error.code.as_str(), error.message.as_deref()), ("overloaded_error", Some("Overloaded")));
+    let usage = inspect(Format::AnthropicMessages, &reads).usage;
+    assert_eq!((usage.input, usage.output), (Some(12), Some(1)));
+}

@@ -3,6 +3,7 @@
 mod bug_reports;
 mod canonical;
 mod decoder;
+mod disorder;
 mod encode;
 mod endings;
 mod frames;

@@ -60,9 +60,9 @@ fn models_that_stream_text_only_are_read() {
             "part_end 0.0",
             "finish 0 stop (stop)",
             "usage in 5 out 2 | in 5 out 2",
-            r#"content_delta 0.0/text "a""#,
-            r#"content_delta 0.0/text "b""#,
-            r#"content_delta 0.0/text "c""#,
+            r#"content_delta 0.1/text "a""#,
+            r#"content_delta 0.1/text "b""#,
+            r#"content_delta 0.1/text "c""#,
             r#"raw - {"brand":"new"}"#,
         ]
     );
