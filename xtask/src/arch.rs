@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["contract"]),
     ("stream", &["contract", "wire"]),
     ("observers", &["contract", "text", "stream"]),
-    ("streamkeeper", &["contract", "text", "wire", "stream", "observers"]),
+    ("streamkeeper", &["contract", "text", "wire", "stream", "observers", "reqwest", "async-openai"]),
     ("conformance", &["contract", "text", "wire", "stream", "observers"]),
     ("cli", &["contract", "text", "wire", "stream", "observers", "conformance", "streamkeeper"]),
 ];

@@ -99,18 +99,24 @@
 //! | [`wire`] | provider bytes to chunks and back | `wire` |
 //! | [`stream`] | observers, registrations, the stack, recordings | `stream` |
 //! | [`observers`] | what comes bundled | `observers` |
-//! | [`plugin`](Plugin) | sets of observers that are installed as one | `stream` |
+//! | [`Plugin`] | sets of observers that are installed as one | `stream` |
+//! | `reqwest` | `response.observed(..)`: the bytes of a response, whatever the provider | `reqwest` |
+//! | `async_openai` | `stream.observed(..)` for the streams of async-openai, item types kept | `async-openai` |
 //!
-//! All three features are on by default. None brings a runtime. An application names this crate; a library that implements one observer
-//! can depend on `streamkeeper-stream` alone.
+//! The features of the first five rows are on by default, and none of them brings a runtime. An application names this crate; a library
+//! that implements one observer can depend on `streamkeeper-stream` alone.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "stream")]
 mod plugin;
 
+#[cfg(feature = "async-openai")]
+pub use streamkeeper_async_openai as async_openai;
 pub use streamkeeper_contract as contract;
 #[cfg(feature = "observers")]
 pub use streamkeeper_observers as observers;
+#[cfg(feature = "reqwest")]
+pub use streamkeeper_reqwest as reqwest;
 #[cfg(feature = "stream")]
 pub use streamkeeper_stream as stream;
 #[cfg(feature = "wire")]
@@ -136,6 +142,14 @@ pub mod prelude {
         EventQueue, Interest, InvocationResult, ObserveExt, ObservedError, ObserverContext, ObserverFactoryContext,
         Observers, OnFailure, RegisterError, Registration, Stack, StreamObserver, StreamWatcher, from_fn,
     };
+
+    #[cfg(all(feature = "stream", feature = "wire"))]
+    #[doc(no_inline)]
+    pub use streamkeeper_stream::ObserveBytesExt;
+
+    #[cfg(feature = "reqwest")]
+    #[doc(no_inline)]
+    pub use streamkeeper_reqwest::ObserveResponse;
 
     #[cfg(feature = "stream")]
     #[doc(no_inline)]
