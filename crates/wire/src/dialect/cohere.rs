@@ -12,6 +12,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     blocks::{Blocks, Tool},
+    object::{self, objects},
     read::{Lanes, Num, Str, Word, error_info, parse, plain},
 };
 
@@ -31,78 +32,46 @@ pub(super) struct Cohere {
     finished: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Wire<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Word<'a>,
-    #[serde(borrow)]
-    id: Word<'a>,
-    index: Num,
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-}
+objects! {
+    struct Wire<'a> {
+        "type" => kind: Word<'a>,
+        "id" => id: Word<'a>,
+        "index" => index: Num,
+        "delta" => delta: Option<Delta<'a>>,
+        "error" => error: Option<&'a RawValue>,
+        "message" => message: Option<&'a RawValue>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Delta<'a> {
-    #[serde(borrow)]
-    message: Option<Message<'a>>,
-    #[serde(borrow)]
-    finish_reason: Word<'a>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
+    struct Delta<'a> {
+        "message" => message: Option<Message<'a>>,
+        "finish_reason" => finish_reason: Word<'a>,
+        "usage" => usage: Option<&'a RawValue>,
+        "error" => error: Option<&'a RawValue>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Message<'a> {
-    #[serde(borrow)]
-    role: Word<'a>,
-    #[serde(borrow)]
-    content: Option<Content<'a>>,
-    #[serde(borrow)]
-    tool_plan: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
-    citations: Option<&'a RawValue>,
-}
+    struct Message<'a> {
+        "role" => role: Word<'a>,
+        "content" => content: Option<Content<'a>>,
+        "tool_plan" => tool_plan: Option<&'a RawValue>,
+        "tool_calls" => tool_calls: Option<&'a RawValue>,
+        "citations" => citations: Option<&'a RawValue>,
+    }
 
-/// A block of content. Read by hand where a message begins with an empty list of them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Content<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Word<'a>,
-    #[serde(borrow)]
-    text: Str<'a>,
-    #[serde(borrow)]
-    thinking: Str<'a>,
-}
+    struct Content<'a> {
+        "type" => kind: Word<'a>,
+        "text" => text: Str<'a>,
+        "thinking" => thinking: Str<'a>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Call<'a> {
-    #[serde(borrow)]
-    id: Word<'a>,
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
-}
+    struct Call<'a> {
+        "id" => id: Word<'a>,
+        "function" => function: Option<Function<'a>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Word<'a>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+    struct Function<'a> {
+        "name" => name: Word<'a>,
+        "arguments" => arguments: Option<&'a RawValue>,
+    }
 }
 
 const TEXT: Leaf = Leaf::new("delta/message/content/text", [0; 4]);
@@ -125,7 +94,7 @@ impl Cohere {
             out.ended = true;
             return Some(());
         }
-        let wire: Wire<'_> = data.starts_with('{').then(|| serde_json::from_str(data).ok())??;
+        let wire: Wire<'_> = data.starts_with('{').then(|| object::read(data))??;
         let index = wire.index.or_zero();
         let message = wire.delta.as_ref().and_then(|delta| delta.message.as_ref());
         match wire.kind.filled().or(event.name).unwrap_or_default() {
@@ -177,8 +146,8 @@ impl Cohere {
         if channel == Channel::Text {
             self.text = Some(lane);
         }
-        out.delta(lane.in_channel(Channel::Reasoning), content.thinking.clone(), THINKING);
-        out.delta(lane.in_channel(Channel::Text), content.text.clone(), TEXT);
+        out.delta(lane.in_channel(Channel::Reasoning), content.thinking.as_str(), THINKING);
+        out.delta(lane.in_channel(Channel::Text), content.text.as_str(), TEXT);
     }
 
     fn begin_call(&mut self, index: u64, raw: &RawValue, out: &mut Output) -> Option<()> {
@@ -240,13 +209,11 @@ fn finish(stated: Option<&str>) -> Body {
 /// The provider's numbers. Input includes what a cache served; billed units are kept in the statement alone.
 fn usage_of(raw: &RawValue) -> Option<Usage> {
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Wire {
         tokens: Option<Tokens>,
         cached_tokens: Num,
     }
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Tokens {
         input_tokens: Num,
         output_tokens: Num,

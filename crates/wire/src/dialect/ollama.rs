@@ -11,6 +11,7 @@ use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
+    object::{self, objects},
     read::{Flag, Lanes, List, Num, Str, Word, error_info, filled, is_filled, leaf, parse, plain},
 };
 
@@ -22,57 +23,35 @@ pub(super) struct Ollama {
     finished: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Wire<'a> {
-    #[serde(borrow)]
-    model: Word<'a>,
-    #[serde(borrow)]
-    message: Option<Message<'a>>,
-    #[serde(borrow)]
-    response: Str<'a>,
-    #[serde(borrow)]
-    thinking: Str<'a>,
-    done: Flag,
-    #[serde(borrow)]
-    done_reason: Word<'a>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    logprobs: Option<&'a RawValue>,
-}
+objects! {
+    struct Wire<'a> {
+        "model" => model: Word<'a>,
+        "message" => message: Option<Message<'a>>,
+        "response" => response: Str<'a>,
+        "thinking" => thinking: Str<'a>,
+        "done" => done: Flag,
+        "done_reason" => done_reason: Word<'a>,
+        "error" => error: Option<&'a RawValue>,
+        "logprobs" => logprobs: Option<&'a RawValue>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Message<'a> {
-    #[serde(borrow)]
-    role: Word<'a>,
-    #[serde(borrow)]
-    content: Str<'a>,
-    #[serde(borrow)]
-    thinking: Str<'a>,
-    #[serde(borrow)]
-    tool_calls: Option<List<'a>>,
-    #[serde(borrow)]
-    images: Option<List<'a>>,
-}
+    struct Message<'a> {
+        "role" => role: Word<'a>,
+        "content" => content: Str<'a>,
+        "thinking" => thinking: Str<'a>,
+        "tool_calls" => tool_calls: Option<List<'a>>,
+        "images" => images: Option<List<'a>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Call<'a> {
-    #[serde(borrow)]
-    id: Word<'a>,
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
-}
+    struct Call<'a> {
+        "id" => id: Word<'a>,
+        "function" => function: Option<Function<'a>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Word<'a>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+    struct Function<'a> {
+        "name" => name: Word<'a>,
+        "arguments" => arguments: Option<&'a RawValue>,
+    }
 }
 
 impl Dialect for Ollama {
@@ -86,10 +65,8 @@ impl Dialect for Ollama {
 
 impl Ollama {
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
-        if !event.data.trim_ascii_start().starts_with('{') {
-            return None;
-        }
-        let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
+        let is_object = event.data.trim_ascii_start().starts_with('{');
+        let wire: Wire<'_> = is_object.then(|| object::read(event.data))??;
         let text = Lane::TEXT;
         let reasoning = Lane::new(Channel::Reasoning);
         match (&wire.message, wire.response.get(), wire.error) {
@@ -174,7 +151,6 @@ fn finish(stated: Option<&str>) -> Body {
 /// The counts of the last line. Input that the server still had from an earlier call is not counted at all.
 fn usage_of(line: &str) -> Option<Usage> {
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Wire {
         prompt_eval_count: Num,
         eval_count: Num,

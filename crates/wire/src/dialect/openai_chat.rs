@@ -14,7 +14,7 @@ use streamkeeper_contract::{
 use crate::output::{Leaf, Output};
 
 use super::{
-    Dialect, Event,
+    Dialect, Event, object,
     read::{error_info, is_filled, leaf, parse, plain},
 };
 use calls::{Calls, Fragment};
@@ -59,20 +59,14 @@ impl OpenAiChat {
             self.done(out);
             return Some(());
         }
-        let is_error = event.name == Some("error");
-        let wire = match data.starts_with('{').then(|| serde_json::from_str::<Wire<'_>>(data)) {
-            Some(Ok(wire)) => wire,
-            _ if is_error => {
-                let error = serde_json::from_str(data).map(error_info);
-                out.error(error.unwrap_or_else(|_| ErrorInfo::new(codes::ERROR).with_message(data)));
-                return Some(());
-            }
-            _ => return None,
+        let read = data.starts_with('{').then(|| object::read::<Wire<'_>>(data)).flatten();
+        let states_error = event.name == Some("error") || read.as_ref().is_some_and(|wire| wire.is_error(data));
+        let Some(wire) = read else {
+            let error = states_error.then(|| serde_json::from_str(data).map(error_info))?;
+            out.error(error.unwrap_or_else(|_| ErrorInfo::new(codes::ERROR).with_message(data)));
+            return Some(());
         };
-        let is_error = is_error || wire.object.as_str() == "error";
-        let is_known = wire.choices.is_some() || wire.usage.is_some() || wire.error.is_some() || is_error;
-        let choices = wire.choices.unwrap_or_default();
-        if !is_known || !self.has_room(&choices) {
+        if !(wire.choices.is_some() || wire.usage.is_some() || states_error) || !self.has_room(&wire) {
             return None;
         }
         if self.id.is_none() {
@@ -86,7 +80,7 @@ impl OpenAiChat {
         }
         let mut usage = wire.usage;
         let mut error = wire.error.map(error_info);
-        for (at, choice) in choices.iter().enumerate() {
+        for (at, choice) in wire.choices().enumerate() {
             self.choice(at, choice, out);
             usage = usage.or(choice.usage);
             error = error.or_else(|| choice.error.map(error_info));
@@ -98,7 +92,7 @@ impl OpenAiChat {
             out.push(annotation(Lane::TEXT, "citation", citations));
         }
         self.count(usage.or_else(|| parse::<XGroq<'_>>(wire.x_groq?)?.usage), out);
-        if error.is_none() && is_error {
+        if error.is_none() && states_error {
             error = serde_json::from_str(data).ok().map(error_info);
         }
         if let Some(error) = error {
@@ -107,9 +101,9 @@ impl OpenAiChat {
         Some(())
     }
 
-    fn has_room(&self, choices: &[Choice<'_>]) -> bool {
-        self.choices.len() + choices.len() <= Self::MOST_CHOICES
-            || choices.iter().all(|choice| self.choices.iter().any(|known| known.is(choice)))
+    fn has_room(&self, wire: &Wire<'_>) -> bool {
+        self.choices.len() + wire.choices().count() <= Self::MOST_CHOICES
+            || wire.choices().all(|choice| self.choices.iter().any(|known| known.is(choice)))
     }
 
     fn choice(&mut self, at: usize, choice: &Choice<'_>, out: &mut Output) {
@@ -352,7 +346,7 @@ impl Progress {
 
     /// The whole message, which some servers send in every event or as the only one.
     fn whole(&mut self, at: usize, raw: &RawValue, out: &mut Output) {
-        let Some(message) = parse::<Delta<'_>>(raw) else {
+        let Some(message) = object::read::<Delta<'_>>(raw.get()) else {
             out.push(custom("message", Some(raw)));
             return;
         };

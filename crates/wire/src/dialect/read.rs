@@ -120,8 +120,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Word<'a> {
             fn visit_f64<E>(self, _: f64) -> Result<Word<'de>, E> {
                 Ok(Word::default())
             }
-            fn visit_unit<E>(self) -> Result<Word<'de>, E> {
+            fn visit_none<E>(self) -> Result<Word<'de>, E> {
                 Ok(Word::default())
+            }
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Word<'de>, D::Error> {
+                deserializer.deserialize_any(self)
             }
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Word<'de>, A::Error> {
                 IgnoredAny.visit_seq(seq)?;
@@ -132,7 +135,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Word<'a> {
                 Ok(Word::default())
             }
         }
-        deserializer.deserialize_any(WordVisitor)
+        deserializer.deserialize_option(WordVisitor)
     }
 }
 
