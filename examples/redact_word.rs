@@ -1,115 +1,182 @@
-//! Replaces a word in a provider's stream and leaves every other byte as it is.
+//! Replaces a word in a provider's stream and leaves every other byte as it is, so that any client of the provider reads the result.
 //!
-//!     cargo run -p streamkeeper-examples --example redact_word [FILE [WORD]]
+//! cargo run -p streamkeeper-examples --example redact_word [FILE [WORD [REPLACEMENT]]]
 //!
-//! The word is found wherever chunks cut it. Events that hold none of it leave byte for byte as they came, so any client of the provider
-//! reads the result.
+//! FILE may be `-` for stdin. Without arguments: a stream of ours without the word `Rotterdam`.
 
-use std::{env, error::Error, io::Write, path::PathBuf};
-
-use streamkeeper::{
-    prelude::*,
-    wire::{Decoder, Passthrough},
+use std::{
+    env,
+    error::Error,
+    fs::File,
+    io::{self, Read, Write},
 };
 
-const REPLACEMENT: &str = "[redacted]";
+use streamkeeper::{prelude::*, stream::ObservedBytes, wire::Decoder};
 
+/// Replaces a word in answer, reasoning and refusal, however the stream cuts it.
 #[derive(Clone)]
-struct RedactWord {
+struct Redact {
     word: String,
+    replacement: String,
 }
 
-impl RedactWord {
-    fn redacted(&self, text: &str) -> Option<String> {
-        text.contains(&self.word).then(|| text.replace(&self.word, REPLACEMENT))
+impl Redact {
+    /// Bytes at the end that may be the beginning of the word.
+    fn begun(&self, text: &str) -> usize {
+        let ends_in = |n: &usize| self.word.is_char_boundary(*n) && text.ends_with(&self.word[..*n]);
+        (1..self.word.len()).rev().find(ends_in).unwrap_or(0)
     }
 
-    /// How many bytes at the end may be the beginning of the word.
-    fn undecided(&self, text: &str) -> usize {
+    fn verdict(&self, text: &str, more_may_come: bool) -> Verdict {
+        // Whole words are found first: what is left of them cannot be the beginning of another one.
         let rest = text.rfind(&self.word).map_or(text, |at| &text[at + self.word.len()..]);
-        let starts = self.word.char_indices().map(|(at, _)| at).skip(1);
-        starts.filter(|&len| rest.ends_with(&self.word[..len])).max().unwrap_or(0)
+        let keep = if more_may_come { self.begun(rest) } else { 0 };
+        let settled = &text[..text.len() - keep];
+        match (settled.contains(&self.word), keep) {
+            (false, 0) => Verdict::Continue,
+            (false, keep) => Release::unchanged().keep(keep).into(),
+            (true, keep) => Release::text(settled.replace(&self.word, &self.replacement)).keep(keep).into(),
+        }
     }
 }
 
-impl StreamObserver for RedactWord {
+impl StreamObserver for Redact {
     fn interest(&self) -> Interest {
-        Interest::only(&[ChunkKind::ContentDelta, ChunkKind::Snapshot])
+        Interest::channels(&[Channel::Text, Channel::Reasoning, Channel::Refusal])
+            | Interest::only(&[ChunkKind::Snapshot])
     }
 
     fn on_chunk(&mut self, chunk: &Chunk, ctx: &mut ObserverContext<'_>) -> Verdict {
-        let pending = ctx.pending();
-        if !chunk.is_delta() {
-            // The whole text again, in one piece.
-            let redacted = self.redacted(pending).and_then(|text| chunk.with_text(text));
-            return redacted.map_or(Verdict::Continue, Verdict::Amend);
+        if chunk.is_delta() {
+            return self.verdict(ctx.pending(), true);
         }
-        let keep = self.undecided(pending);
-        match self.redacted(&pending[..pending.len() - keep]) {
-            Some(text) => Release::text(text).keep(keep).into(),
-            None if keep > 0 => Release::unchanged().keep(keep).into(),
+        // A text that comes whole. One that only repeats its deltas has their edits already.
+        match chunk.text().filter(|text| text.contains(&self.word)) {
+            Some(text) => {
+                chunk.with_text(text.replace(&self.word, &self.replacement)).map_or(Verdict::Continue, Verdict::Amend)
+            }
             None => Verdict::Continue,
         }
     }
 
-    /// The text goes no further: what is held is no beginning of the word after all.
-    fn on_barrier(&mut self, _: &mut ObserverContext<'_>) -> Verdict {
-        Verdict::Continue
+    fn on_barrier(&mut self, ctx: &mut ObserverContext<'_>) -> Verdict {
+        self.verdict(ctx.pending(), false)
     }
 }
 
-/// The provider's bytes without the word.
-fn redact(body: &[u8], word: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-    let observers = Observers::from(Registration::guard(id!("redact-word"), RedactWord { word: word.to_owned() }));
-    let mut stack = observers.stack(&ObserverFactoryContext::default());
-    let mut passthrough = Passthrough::new(Decoder::detect());
-    let mut out = Vec::new();
-
-    // A live body comes in pieces, which may end anywhere.
-    for piece in body.chunks(1024) {
-        passthrough.push(piece)?;
-        copy(&mut passthrough, &mut stack, &mut out)?;
+/// Takes a body through a guard that replaces the word. Returns how it ended.
+fn redact(
+    word: &str,
+    replacement: &str,
+    from: &mut dyn Read,
+    to: &mut dyn Write,
+    read_size: usize,
+) -> Result<Outcome, Box<dyn Error>> {
+    if word.is_empty() {
+        return Err("WORD must not be empty".into());
     }
-    passthrough.finish()?;
-    copy(&mut passthrough, &mut stack, &mut out)?;
-    stack.finish();
-    passthrough.release(&delivered(&mut stack), &mut out)?;
-    if let Some(outcome) = stack.outcome() {
-        passthrough.end(outcome, &mut out);
+    let guard = Redact { word: word.to_owned(), replacement: replacement.to_owned() };
+    let observers = Observers::from(Registration::guard(id!("redact-word"), guard));
+    let mut observed = ObservedBytes::new(Decoder::detect(), observers.stack(&ObserverFactoryContext::default()));
+    let mut buffer = vec![0; read_size];
+    loop {
+        let read = from.read(&mut buffer)?;
+        if read == 0 || observed.is_ended() {
+            break;
+        }
+        observed.push(&buffer[..read]);
+        to.write_all(&observed.take())?;
+        to.flush()?;
     }
-    Ok(out)
-}
-
-/// Takes each event that is there through the observers and writes it again.
-fn copy(passthrough: &mut Passthrough, stack: &mut Stack, out: &mut Vec<u8>) -> Result<(), Box<dyn Error>> {
-    let mut chunks = Vec::new();
-    while passthrough.next_frame(&mut chunks)? {
-        chunks.drain(..).for_each(|chunk| stack.push(chunk));
-        passthrough.write(&delivered(stack), out)?;
-    }
-    Ok(())
-}
-
-fn delivered(stack: &mut Stack) -> Vec<Chunk> {
-    std::iter::from_fn(|| stack.pop()).collect()
+    observed.finish();
+    to.write_all(&observed.take())?;
+    to.flush()?;
+    let outcome = observed.outcome().map(|outcome| Outcome::clone(outcome));
+    outcome.ok_or_else(|| "every stream has an outcome".into())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = env::args_os().skip(1);
-    let path = args.next().map_or_else(|| streamkeeper_examples::stream("support-chat.openai.sse"), PathBuf::from);
-    let word = args.next().map_or_else(|| "Rotterdam".to_owned(), |word| word.to_string_lossy().into_owned());
-    let out = redact(&std::fs::read(path)?, &word)?;
-    std::io::stdout().write_all(&out)?;
+    let mut from: Box<dyn Read> = match args.next() {
+        None => Box::new(File::open(streamkeeper_examples::stream("support-chat.openai.sse"))?),
+        Some(path) if path == "-" => Box::new(io::stdin()),
+        Some(path) => Box::new(File::open(path)?),
+    };
+    let mut text =
+        |default: &str| args.next().map_or_else(|| default.to_owned(), |arg| arg.to_string_lossy().into_owned());
+    let (word, replacement) = (text("Rotterdam"), text("[redacted]"));
+    let outcome = redact(&word, &replacement, &mut from, &mut io::stdout(), 8192)?;
+    eprintln!("{outcome}");
     Ok(())
 }
 
 #[cfg(test)]
-#[test]
-fn it_runs() {
-    let body = std::fs::read_to_string(streamkeeper_examples::stream("support-chat.openai.sse")).unwrap();
-    let redacted = |word| String::from_utf8(redact(body.as_bytes(), word).unwrap()).unwrap();
-    assert_eq!(redacted("Amsterdam"), body);
-    assert_eq!(redacted("Rotterdam"), body.replace("Rotterdam", REPLACEMENT));
-    // Cut in two by the stream: "Hi Maya" and ", thanks".
-    assert!(!redacted("Maya, th").contains("Maya"));
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn redacted(name: &str, word: &str, replacement: &str, read_size: usize) -> String {
+        let body = fs::read(streamkeeper_examples::stream(name)).unwrap();
+        let mut out = Vec::new();
+        let outcome = redact(word, replacement, &mut &body[..], &mut out, read_size).unwrap();
+        assert!(outcome.is_finished(), "{name}: {outcome}");
+        String::from_utf8(out).unwrap()
+    }
+
+    /// The answer in a body, read again by a fresh decoder.
+    fn answer(body: &str) -> String {
+        let mut decoder = Decoder::detect();
+        decoder.push(body.as_bytes()).unwrap();
+        decoder.finish().unwrap();
+        std::iter::from_fn(|| decoder.next_chunk())
+            .filter(|chunk| chunk.kind() == ChunkKind::ContentDelta)
+            .map(|chunk| chunk.text().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    /// The key is cut into five events; the word is found wherever the reads cut the bytes as well.
+    #[test]
+    fn a_word_cut_over_many_events_is_replaced() {
+        let whole = redacted("leaked-key.openai.sse", "sk-demo-4f9A2c77Qm1Zx0B8", "[key]", 1_000_000);
+        for read_size in [1, 2, 7, 64, 1000] {
+            assert_eq!(redacted("leaked-key.openai.sse", "sk-demo-4f9A2c77Qm1Zx0B8", "[key]", read_size), whole);
+        }
+        assert_eq!(
+            answer(&whole),
+            "The key on your account is [key]. Keep it private and write to maya@example.org if you lose it."
+        );
+        assert!(!whole.contains("4f9A2c"));
+    }
+
+    #[test]
+    fn a_body_without_anything_like_the_word_is_byte_identical() {
+        for name in [
+            "support-chat.openai.sse",
+            "support-chat.anthropic.sse",
+            "support-chat.gemini.sse",
+            "support-chat.ag-ui.sse",
+        ] {
+            let body = fs::read_to_string(streamkeeper_examples::stream(name)).unwrap();
+            assert_eq!(redacted(name, "§ 12", "x", 50), body, "{name}");
+        }
+    }
+
+    /// What stands around the word stays byte for byte.
+    #[test]
+    fn nothing_but_the_word_changes() {
+        let body = fs::read_to_string(streamkeeper_examples::stream("support-chat.openai.sse")).unwrap();
+        let out = redacted("support-chat.openai.sse", "Rotterdam", "[redacted]", 64);
+        assert_eq!(out, body.replace("Rotterdam", "[redacted]"));
+        // Cut in two by the stream: "Hi Maya" and ", thanks".
+        assert!(!redacted("support-chat.openai.sse", "Maya, th", "x", 64).contains("Maya"));
+    }
+
+    /// A provider that repeats the whole text leaks nothing in the repeats.
+    #[test]
+    fn repeats_are_redacted_too() {
+        let body = redacted("support-chat.openai-responses.sse", "password", "[secret]", 64);
+        assert!(!body.contains("password"), "{body}");
+        assert!(answer(&body).contains("to set a new [secret]"));
+    }
 }
