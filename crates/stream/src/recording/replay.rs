@@ -39,6 +39,8 @@ pub struct Replay<'a> {
     entries: Arc<Mutex<Vec<Entry>>>,
     /// Where in the recorded entries the next step begins.
     next: usize,
+    /// How many chunks the consumer still takes: as many as were taken, if it let go before the end.
+    takes: usize,
     at: Offset,
 }
 
@@ -107,7 +109,10 @@ impl RawRecording {
         let stack =
             observers.builder(ctx).sealed(Arc::new(Silent)).recorder(Recorder::entries(entries.clone())).build();
         let header = Header::new(View::Raw, ctx, recorded_observers(observers, ctx));
-        Replay { recorded: &self.0, header, stack: Some(stack), entries, next: 0, at: Offset::default() }
+        let lets_go = |entry: &Entry| matches!(entry, Entry::SourceEnd { end: SourceEnd::Dropped });
+        let took_all = self.0.outcome().is_some() && !self.0.entries().iter().any(lets_go);
+        let takes = if took_all { usize::MAX } else { self.0.output().count() };
+        Replay { recorded: &self.0, header, stack: Some(stack), entries, next: 0, takes, at: Offset::default() }
     }
 
     /// What the header tells of the call.
@@ -162,17 +167,6 @@ impl Iterator for Replay<'_> {
         let (at, entry) = self.next_input()?;
         let mut entry = entry.clone();
         self.next = at + 1;
-        // The consumer took everything before the next input, unless it let go: then it takes again what it took.
-        let taken = self.recorded.entries()[self.next..]
-            .iter()
-            .take_while(|entry| !matches!(entry, Entry::Input { .. } | Entry::SourceEnd { .. }))
-            .filter(|entry| matches!(entry, Entry::Output { .. }))
-            .count();
-        let lets_go = match self.next_input() {
-            Some((_, Entry::SourceEnd { end: SourceEnd::Dropped })) => true,
-            Some(_) => false,
-            None => self.recorded.outcome().is_none(),
-        };
         let stack = self.stack.as_mut()?;
         match &mut entry {
             Entry::Input { chunk, .. } => {
@@ -189,8 +183,8 @@ impl Iterator for Replay<'_> {
                 return Some(Step { at: self.at, chunks: Vec::new() });
             }
         }
-        let most = if lets_go { taken } else { usize::MAX };
-        let chunks = std::iter::from_fn(|| stack.pop()).take(most).collect();
+        let chunks: Vec<_> = std::iter::from_fn(|| stack.pop()).take(self.takes).collect();
+        self.takes = self.takes.saturating_sub(chunks.len());
         Some(Step { at: self.at, chunks })
     }
 }

@@ -1,5 +1,4 @@
 //! Provider bytes through observers and out again (spec 2.8, 3.11).
-#![cfg(feature = "wire")]
 
 use std::{
     collections::BTreeMap,
