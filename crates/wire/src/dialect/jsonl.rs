@@ -1,5 +1,7 @@
 //! Canonical chunks: an event is a chunk in its JSON form.
 
+use std::collections::BTreeSet;
+
 use streamkeeper_contract::{Body, Chunk, Finish, Outcome, Provenance, Text};
 
 use crate::output::{Leaf, Output};
@@ -8,11 +10,11 @@ use super::{Dialect, Event};
 
 /// Reads chunks.
 ///
-/// An `end` is not handed on, since whoever reads the chunks makes one of his own; what it says becomes a finish or an error, unless there was
+/// An `end` is not handed on, since whoever reads the chunks makes another one; what it says becomes a finish or an error, unless there was
 /// one. Nor is provenance: its positions mean another stack.
 #[derive(Debug, Default)]
 pub(super) struct Jsonl {
-    finished: bool,
+    finished: BTreeSet<u16>,
 }
 
 impl Dialect for Jsonl {
@@ -24,36 +26,18 @@ impl Dialect for Jsonl {
         match chunk.body() {
             Body::End(end) => self.end(end.outcome(), out),
             Body::Error(error) => out.error(error.as_ref().clone()),
-            _ => self.chunk(chunk, out),
+            Body::Finish(finish) if out.failed || !self.finished.insert(finish.choice) => {}
+            _ => hand_on(chunk, out),
         }
     }
 }
 
 impl Jsonl {
-    fn chunk(&mut self, mut chunk: Chunk, out: &mut Output) {
-        self.finished |= matches!(chunk.body(), Body::Finish(_));
-        chunk.meta_mut().provenance = Provenance::default();
-        let path = match chunk.body() {
-            Body::Delta { .. } | Body::Snapshot(_) => "text",
-            Body::ToolCall(_) => "arguments",
-            Body::ToolResult(_) => "content",
-            Body::ProviderToolOutput(_) => "output",
-            Body::Annotation(_)
-            | Body::Custom(_)
-            | Body::StateSnapshot(_)
-            | Body::StateDelta(_)
-            | Body::MessagesSnapshot(_) => "value",
-            Body::Raw(_) => "data",
-            _ => "",
-        };
-        out.chunk(chunk, Leaf::new(path, [0; 4]));
-    }
-
     fn end(&mut self, outcome: &Outcome, out: &mut Output) {
         out.ended = true;
         match outcome {
-            Outcome::Finished { reason } if !self.finished && !out.failed => {
-                self.finished = true;
+            Outcome::Finished { reason } if !out.failed && self.finished.is_empty() => {
+                self.finished.insert(0);
                 out.push(Body::Finish(Box::new(Finish { choice: 0, reason: reason.clone(), stated: None })));
             }
             Outcome::Finished { .. } => {}
@@ -61,6 +45,25 @@ impl Jsonl {
             other => out.stated_end = Some(Text::from_static(other.code())),
         }
     }
+}
+
+/// Hands on a chunk with the place of its text.
+fn hand_on(mut chunk: Chunk, out: &mut Output) {
+    chunk.meta_mut().provenance = Provenance::default();
+    let path = match chunk.body() {
+        Body::Delta { .. } | Body::Snapshot(_) => "text",
+        Body::ToolCall(_) => "arguments",
+        Body::ToolResult(_) => "content",
+        Body::ProviderToolOutput(_) => "output",
+        Body::Annotation(_)
+        | Body::Custom(_)
+        | Body::StateSnapshot(_)
+        | Body::StateDelta(_)
+        | Body::MessagesSnapshot(_) => "value",
+        Body::Raw(_) => "data",
+        _ => "",
+    };
+    out.chunk(chunk, Leaf::new(path, [0; 4]));
 }
 
 #[cfg(test)]

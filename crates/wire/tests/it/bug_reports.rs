@@ -183,6 +183,34 @@ fn text_in_the_event_of_the_finish_comes_before_the_finish() {
     assert_eq!(order, ["text:4", "text:2.", "finish:stop"]);
 }
 
+// spec 2.5
+#[test]
+fn interleaved_fragments_reach_their_own_call() {
+    let event = |delta: &str, finish: &str| {
+        format!(
+            "data: {{\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
+        )
+    };
+    let call = |fields: &str| event(&format!("{{\"tool_calls\":[{{{fields}}}]}}"), "null");
+    let body = [
+        call(r#""index":0,"id":"call_a","type":"function","function":{"name":"alpha","arguments":""}"#),
+        call(r#""index":1,"id":"call_b","type":"function","function":{"name":"beta","arguments":""}"#),
+        call(r#""index":1,"function":{"arguments":"{\"x\":"}"#),
+        call(r#""index":0,"function":{"arguments":"{\"a\":1"}"#),
+        call(r#""index":1,"function":{"arguments":"2}"}"#),
+        call(r#""index":0,"function":{"arguments":",\"b\":2}"}"#),
+        event("{}", "\"tool_calls\""),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let inspection = inspect(Format::OpenAiChat, &body.each_ref().map(|read| read.as_bytes()));
+    let calls = inspection.tool_calls.iter().map(|call| (call.id.as_deref(), &*call.name, call.arguments.as_deref()));
+    assert_eq!(
+        calls.collect::<Vec<_>>(),
+        [(Some("call_a"), "alpha", Some(r#"{"a":1,"b":2}"#)), (Some("call_b"), "beta", Some(r#"{"x":2}"#)),]
+    );
+    assert_eq!((inspection.finish.as_deref(), inspection.error), (Some("tool_calls"), false));
+}
+
 // spec 2.4
 #[test]
 fn a_stream_that_just_stops_is_no_finish() {

@@ -13,3 +13,5 @@ mod said;
 mod sse_body;
 mod sseer;
 mod streams;
+mod truth;
+mod wrong_types;

@@ -40,8 +40,7 @@ pub(crate) fn own() -> Vec<Stream> {
 /// The recorded streams, or none with a word about it.
 #[expect(clippy::print_stderr, reason = "a test that has nothing to read has to say so")]
 pub(crate) fn recorded() -> Vec<Stream> {
-    let folder =
-        std::env::var_os("STREAMKEEPER_STREAMS").map_or_else(|| root().join("../shared/streams"), PathBuf::from);
+    let folder = recordings();
     let Ok(index) = fs::read_to_string(folder.join("INDEX.tsv")) else {
         eprintln!("SKIPPED: recorded streams not found at {}", folder.display());
         return Vec::new();
@@ -60,6 +59,16 @@ pub(crate) fn recorded() -> Vec<Stream> {
     streams.sort_by(|a, b| a.path.cmp(&b.path));
     assert_eq!(streams.len(), formats.len(), "every stream of the index is there");
     streams
+}
+
+/// What is in each recorded stream, or nothing.
+pub(crate) fn truths() -> Vec<serde_json::Value> {
+    let truths = fs::read_to_string(recordings().join("TRUTH.jsonl")).unwrap_or_default();
+    truths.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect()
+}
+
+fn recordings() -> PathBuf {
+    std::env::var_os("STREAMKEEPER_STREAMS").map_or_else(|| root().join("../shared/streams"), PathBuf::from)
 }
 
 fn root() -> PathBuf {

@@ -1,51 +1,39 @@
 //! Every recorded stream says what parsers that are not ours found in it, however it is cut.
-#![allow(clippy::print_stderr, reason = "a test that was skipped has to say so")]
-
-use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use streamkeeper_wire::{Decoder, Format, Inspection};
+use streamkeeper_wire::{Decoder, Format, Inspection, WireError};
+
+use crate::streams::{self, Stream};
 
 /// How the bodies are fed: whole, then so many bytes at a time.
 const SPLITS: [usize; 6] = [usize::MAX, 1, 2, 3, 7, 64];
 
-fn streams() -> Option<PathBuf> {
-    let folder = std::env::var_os("STREAMKEEPER_STREAMS")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/streams"), PathBuf::from);
-    if !folder.is_dir() {
-        eprintln!("SKIPPED: the recorded streams are not found at {}", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 // spec 2.1, 2.2, 2.4, 2.5, 2.6, 2.7
 #[test]
 fn every_recorded_stream_says_what_is_in_it() {
-    let Some(folder) = streams() else { return };
-    let truths = std::fs::read_to_string(folder.join("TRUTH.jsonl")).unwrap();
-    let truths: Vec<Value> = truths.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(truths.len() >= 88, "only {} streams are described", truths.len());
-    let wrong: Vec<String> = truths.iter().flat_map(|truth| check(&folder, truth)).collect();
+    let streams = streams::recorded();
+    let truths = streams::truths();
+    let mut wrong = Vec::new();
+    for stream in &streams {
+        match truths.iter().find(|truth| truth["path"] == stream.path.as_str()) {
+            Some(truth) => wrong.extend(check(stream, truth)),
+            None => wrong.push(format!("{} is not described", stream.path)),
+        }
+    }
+    assert_eq!(streams.len(), truths.len(), "every stream that is described is there");
     assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// The differences of one stream, in every split, with its format named and detected.
-fn check(folder: &Path, truth: &Value) -> Vec<String> {
-    let path = truth["path"].as_str().unwrap();
-    let wire = truth["wire"].as_str().unwrap();
-    let format: Format = if wire == "sse-other" { Format::Raw } else { wire.parse().unwrap() };
-    let body = match std::fs::read(folder.join(path)) {
-        Ok(body) => body,
-        Err(error) => return vec![format!("{path}: {error}")],
-    };
-    let expected = expected(truth, format);
+fn check(stream: &Stream, truth: &Value) -> Vec<String> {
+    let Stream { path, format, body } = stream;
+    let expected = expected(truth, *format);
     let mut wrong: Vec<String> = Vec::new();
     for split in SPLITS {
         for named in [true, false] {
-            let decoder = if named { Decoder::new(format) } else { Decoder::detect() };
+            let decoder = if named { Decoder::new(*format) } else { Decoder::detect() };
             let way = format!("{} by {split}", if named { "named" } else { "detected" });
-            match inspect(decoder, &body, split) {
+            match inspect(decoder, body, split) {
                 Ok(inspection) => {
                     let found = serde_json::to_value(&inspection).unwrap();
                     for difference in differences(&expected, &found) {
@@ -63,7 +51,7 @@ fn check(folder: &Path, truth: &Value) -> Vec<String> {
     wrong
 }
 
-fn inspect(mut decoder: Decoder, body: &[u8], split: usize) -> Result<Inspection, streamkeeper_wire::WireError> {
+fn inspect(mut decoder: Decoder, body: &[u8], split: usize) -> Result<Inspection, WireError> {
     for bytes in body.chunks(split.min(body.len())) {
         decoder.push(bytes)?;
     }
