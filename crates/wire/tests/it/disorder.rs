@@ -11,7 +11,8 @@ use crate::{frames::frames, streams};
 /// The bytes of each event of our own streams, and of the smaller recorded ones, by format.
 fn events() -> Vec<(Format, Framing, Vec<Vec<u8>>)> {
     let mut formats: Vec<(Format, Framing, Vec<Vec<u8>>)> = Vec::new();
-    for stream in streams::all() {
+    // Canonical chunks say what they say: no reader makes them keep a promise.
+    for stream in streams::all().into_iter().filter(|stream| stream.format != Format::Jsonl) {
         let mut decoder = Decoder::new(stream.format);
         let decoded = decoder.push(&stream.body).and_then(|()| decoder.finish());
         let Some(framing) = decoder.framing().filter(|framing| decoded.is_ok() && *framing != Framing::JsonArray)
@@ -61,23 +62,55 @@ pub(crate) fn check(format: Format, chunks: &[Chunk]) -> Result<(), TestCaseErro
     Ok(())
 }
 
+/// Decodes these events and checks the chunks.
+fn decode<'a>(format: Format, events: impl Iterator<Item = impl AsRef<[u8]> + 'a>) -> Result<(), TestCaseError> {
+    let mut decoder = Decoder::new(format);
+    for event in events {
+        if decoder.push(event.as_ref()).is_err() {
+            break;
+        }
+    }
+    decoder.finish().ok();
+    let chunks: Vec<Chunk> = std::iter::from_fn(|| decoder.next_chunk()).collect();
+    check(format, &chunks)
+}
+
+fn runner() -> TestRunner {
+    TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })
+}
+
 // spec 2.4, 2.10, 3.7
 #[test]
 fn events_in_any_order_break_no_promise() {
     for (format, framing, events) in events() {
-        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) };
-        let mut runner = TestRunner::new(config);
         let order = prop::collection::vec(any::<Index>(), 1..60);
-        let result = runner.run(&order, |order| {
-            let mut decoder = Decoder::new(format);
-            for index in order {
-                if decoder.push(&events[index.index(events.len())]).is_err() {
-                    break;
+        let result =
+            runner().run(&order, |order| decode(format, order.iter().map(|index| &events[index.index(events.len())])));
+        if let Err(error) = result {
+            panic!("{format} as {}: {error}", framing.name());
+        }
+    }
+}
+
+// spec 2.10
+#[test]
+fn broken_events_break_no_promise() {
+    const BYTES: &[u8] = b"\"\\{}[]:,0-9.enul\0\xff ";
+    for (format, framing, events) in events().into_iter().filter(|(_, framing, _)| *framing != Framing::AwsEventStream)
+    {
+        let hits = prop::collection::vec((any::<Index>(), prop::sample::select(BYTES)), 1..40);
+        let order = prop::collection::vec(any::<Index>(), 1..40);
+        let result = runner().run(&(order, hits), |(order, hits)| {
+            let mut events: Vec<Vec<u8>> =
+                order.iter().map(|index| events[index.index(events.len())].clone()).collect();
+            for (event, (place, byte)) in events.iter_mut().zip(&hits) {
+                // The line ends stay, so that one broken event breaks no other.
+                let place = place.index(event.len());
+                if !matches!(event[place], b'\n' | b'\r') {
+                    event[place] = *byte;
                 }
             }
-            decoder.finish().ok();
-            let chunks: Vec<Chunk> = std::iter::from_fn(|| decoder.next_chunk()).collect();
-            check(format, &chunks)
+            decode(format, events.iter())
         });
         if let Err(error) = result {
             panic!("{format} as {}: {error}", framing.name());
