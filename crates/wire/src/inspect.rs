@@ -29,11 +29,11 @@ pub struct Inspection {
     pub format: Option<&'static str>,
     /// Events, as [`Stats::events`] counts them.
     pub n_events: u64,
-    /// The answer of choice 0, in the order of the wire. Repeats of it are not added.
+    /// The answer of the first choice, in the order of the wire. Repeats of it are not added.
     pub text: String,
-    /// The reasoning of choice 0.
+    /// The reasoning of the first choice.
     pub reasoning: String,
-    /// The refusal of choice 0.
+    /// The refusal of the first choice.
     pub refusal: String,
     /// All choices, if there is more than one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -42,7 +42,7 @@ pub struct Inspection {
     pub tool_calls: Vec<InspectedCall>,
     /// Calls that the provider runs itself.
     pub server_tool_calls: Vec<InspectedCall>,
-    /// Why choice 0 is done, or how a failed stream says that it ended, in the provider's own word.
+    /// Why the first choice is done, or how a failed stream says that it ended, in the provider's own word.
     pub finish: Option<Text>,
     /// Tokens as the provider states them, nothing added up.
     pub usage: InspectedUsage,
@@ -120,6 +120,8 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct Choice {
     told: InspectedChoice,
+    /// It has text or calls: it needs a finish.
+    speaks: bool,
     finished: bool,
 }
 
@@ -196,11 +198,12 @@ impl Inspection {
         self.format = format.map(Format::name);
         self.n_events = stats.events;
         self.terminal = stats.end_mark;
-        let is_finished = choices.values().any(|choice| choice.finished);
-        self.outcome = match () {
-            () if self.error || self.decode_error.is_some() => "failed",
-            () if is_finished => "finished",
-            () => "truncated",
+        let some_finished = choices.values().any(|choice| choice.finished);
+        let all_finished = choices.values().all(|choice| choice.finished || !choice.speaks);
+        self.outcome = match (self.error || self.decode_error.is_some(), some_finished && all_finished) {
+            (true, _) => "failed",
+            (false, true) => "finished",
+            (false, false) => "truncated",
         };
         self.error_outside_events.clone_from(&stats.error_outside_events);
         if choices.len() > 1 {
@@ -233,7 +236,9 @@ impl Inspection {
     }
 
     fn add(&mut self, lane: Lane, text: &str) {
-        let choice = &mut self.choice(lane.choice).told;
+        let choice = self.choice(lane.choice);
+        choice.speaks = true;
+        let choice = &mut choice.told;
         match lane.channel {
             Channel::Text => choice.text.push_str(text),
             Channel::Reasoning => choice.reasoning.push_str(text),
@@ -248,7 +253,117 @@ impl Inspection {
     }
 
     fn open(&mut self, lane: Lane, id: &Text, name: &Text, arguments: &str) {
-        self.choice(lane.choice);
+        self.choice(lane.choice).speaks = true;
         self.state.calls.push(Call { lane, id: id.clone(), name: name.clone(), arguments: arguments.to_owned() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use streamkeeper_contract::{Body, ErrorInfo, Finish, FinishReason, MessageInfo};
+
+    use super::*;
+
+    fn inspect(chunks: impl IntoIterator<Item = Chunk>) -> Inspection {
+        let mut inspection = Inspection::new();
+        chunks.into_iter().for_each(|chunk| inspection.chunk(&chunk));
+        inspection.finish(&Stats::default(), None);
+        inspection
+    }
+
+    fn finish(choice: u16, stated: &str) -> Chunk {
+        let stated = Some(stated.into());
+        Body::Finish(Box::new(Finish { choice, reason: FinishReason::Stop, stated })).into()
+    }
+
+    fn start(choice: u16, model: Option<&str>) -> Chunk {
+        let model = model.map(Text::from);
+        Body::MessageStart(Box::new(MessageInfo { choice, model, ..MessageInfo::default() })).into()
+    }
+
+    // spec 2.7
+    #[test]
+    fn a_snapshot_counts_only_where_nothing_was_said() {
+        let reasoning = Lane::new(Channel::Reasoning);
+        let inspection = inspect([
+            Chunk::delta(Lane::TEXT, "a"),
+            Chunk::snapshot(Lane::TEXT, "a"),
+            Chunk::snapshot(reasoning, "r"),
+            Chunk::snapshot(reasoning, "r"),
+            Chunk::delta(Lane::TEXT.in_part(1), "b"),
+        ]);
+        assert_eq!((inspection.text.as_str(), inspection.reasoning.as_str()), ("ab", "r"));
+    }
+
+    // spec 2.5
+    #[test]
+    fn calls_stand_in_order_of_appearance_with_the_ids_that_the_provider_gave() {
+        let (one, two) = (Lane::TEXT.arguments(1), Lane::TEXT.arguments(2));
+        let provider = Lane { channel: Channel::ProviderTool, call: 3, ..Lane::TEXT };
+        let other = Lane { call: 4, ..provider };
+        let provider_call = |lane, name: &'static str| {
+            Chunk::from(Body::ProviderToolStart(Box::new(ToolCallStart { lane, id: "p".into(), name: name.into() })))
+        };
+        let inspection = inspect([
+            Chunk::tool_call_start(one, "unnamed_call_0_1", "f"),
+            Chunk::tool_call_start(two, "b", "g"),
+            provider_call(provider, "search"),
+            provider_call(other, "python"),
+            Chunk::delta(two, "{\"x\":"),
+            Chunk::delta(provider, "{}"),
+            Chunk::delta(other, "print(1)"),
+            Chunk::delta(two, "1}"),
+            Chunk::tool_call(Lane::TEXT.arguments(5), "c", "h", "{}"),
+        ]);
+        let calls = |calls: &[InspectedCall]| -> Vec<String> {
+            let text = |call: &InspectedCall| {
+                let (id, arguments) = (call.id.as_deref().unwrap_or("-"), call.arguments.as_deref().unwrap_or("-"));
+                format!("{id} {} {arguments}", call.name)
+            };
+            calls.iter().map(text).collect()
+        };
+        assert_eq!(calls(&inspection.tool_calls), ["- f ", "b g {\"x\":1}", "c h {}"]);
+        assert_eq!(calls(&inspection.server_tool_calls), ["p search {}", "p python -"]);
+    }
+
+    // spec 2.4
+    #[test]
+    fn the_outcome_needs_a_finish_of_every_choice_that_said_anything() {
+        let text = |choice| Chunk::delta(Lane::TEXT.in_choice(choice), "a");
+        let error = || Chunk::error(ErrorInfo::new("x"));
+        for (chunks, outcome) in [
+            (vec![], "truncated"),
+            (vec![text(0)], "truncated"),
+            (vec![finish(0, "stop")], "finished"),
+            (vec![text(0), finish(0, "stop")], "finished"),
+            (vec![text(0), text(1), finish(0, "stop")], "truncated"),
+            (vec![start(1, None), text(0), finish(0, "stop")], "finished"),
+            (vec![text(0), finish(0, "stop"), error()], "failed"),
+        ] {
+            assert_eq!(inspect(chunks.clone()).outcome, outcome, "{chunks:?}");
+        }
+        let mut inspection = Inspection::new();
+        inspection.chunk(&finish(0, "stop"));
+        inspection.fail(&WireError::EventTooLarge { limit: 1 });
+        inspection.finish(&Stats::default(), Some(Format::Gemini));
+        assert_eq!((inspection.outcome, inspection.decode_error), ("failed", Some("event_too_large")));
+    }
+
+    #[test]
+    fn several_choices_are_listed_and_the_first_one_is_the_answer() {
+        let one = inspect([start(0, None), Chunk::delta(Lane::TEXT, "a"), finish(0, "eos")]);
+        assert!(one.choices.is_empty());
+        let inspection = inspect([
+            start(1, Some("m")),
+            start(0, Some("n")),
+            Chunk::delta(Lane::TEXT.in_choice(1), "b"),
+            Chunk::delta(Lane::TEXT, "a"),
+            finish(1, "length"),
+            finish(0, "eos"),
+        ]);
+        let choices: Vec<_> = inspection.choices.iter().map(|choice| (choice.index, choice.text.as_str())).collect();
+        assert_eq!(choices, [(0, "a"), (1, "b")]);
+        assert_eq!((inspection.text.as_str(), inspection.finish.as_deref()), ("a", Some("eos")));
+        assert_eq!(inspection.model.as_deref(), Some("m"));
     }
 }
