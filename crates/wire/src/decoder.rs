@@ -105,6 +105,8 @@ pub struct Decoder {
     looks_like: Option<Format>,
     /// Nothing but white space was seen.
     blank: bool,
+    /// The dialect was told the end.
+    over: bool,
 }
 
 impl Decoder {
@@ -139,6 +141,7 @@ impl Decoder {
             end_marks: 0,
             looks_like: None,
             blank: true,
+            over: false,
         }
     }
 
@@ -169,7 +172,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The body is over. Call it once; it may add chunks.
+    /// The body is over; this may add chunks. No more bytes are taken, and a second call adds nothing.
     ///
     /// # Errors
     /// [`WireError::Empty`] if there was nothing but white space, [`WireError::Undetected`] or [`WireError::WrongFormat`] if not one
@@ -184,6 +187,9 @@ impl Decoder {
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         if let Some(error) = &self.error {
             return Err(error.clone());
+        }
+        if self.over {
+            return Ok(());
         }
         self.stats.bytes += bytes.len() as u64;
         if let Some(framer) = &mut self.framer {
@@ -216,6 +222,9 @@ impl Decoder {
     pub(crate) fn end(&mut self) -> Result<(), WireError> {
         if let Some(error) = &self.error {
             return Err(error.clone());
+        }
+        if std::mem::replace(&mut self.over, true) {
+            return Ok(());
         }
         if !self.stats.cut_off
             && let Some(dialect) = &mut self.dialect

@@ -18,10 +18,10 @@ pub enum WireError {
         /// What is wrong, in our words.
         what: &'static str,
     },
-    /// No format fits the first bytes.
-    #[error("the stream is in no format known here; name one with its format if it is one of them")]
+    /// No format was named, and the bytes are no stream of events: binary noise, plain text, a page of HTML.
+    #[error("this is no stream of events that is known here; if it is one, name its format")]
     Undetected,
-    /// Not one event of the stream fits the named format.
+    /// Not one event of the stream fits the named format, or most do not and the first looks like another format.
     #[error("the stream is not in the format {expected}{}", .looks_like.map(|f| format!("; it looks like {f}")).unwrap_or_default())]
     WrongFormat {
         /// The format that was named.
@@ -29,7 +29,7 @@ pub enum WireError {
         /// The format it looks like.
         looks_like: Option<Format>,
     },
-    /// The body is empty.
+    /// The body is empty, or nothing but white space.
     #[error("the stream is empty")]
     Empty,
 }

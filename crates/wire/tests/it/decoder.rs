@@ -7,7 +7,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{
+    Stream, StreamExt,
+    stream::{self, FusedStream},
+};
 use proptest::prelude::*;
 use streamkeeper_contract::{Body, Chunk, Offset};
 use streamkeeper_wire::{DecodeError, DecodeExt, Decoder, Format, Framing, Limits, Stats, WireError};
@@ -324,7 +327,20 @@ fn a_stream_of_bytes_becomes_a_stream_of_chunks() {
     assert_eq!((all[0].offset(), all[all.len() - 1].offset()), (Offset(reads), Offset(reads + 1)));
     assert_eq!(chunks.decoder().format(), Some(Format::OpenAiChat));
     assert_eq!(chunks.decoder().stats().end_mark, Some(true));
+    assert!(chunks.is_terminated());
     assert!(futures_executor::block_on(chunks.next()).is_none());
+}
+
+// spec 2.2
+#[test]
+fn what_comes_behind_the_end_changes_nothing() {
+    let mut decoder = Decoder::new(Format::Raw);
+    decoder.push(b"data: a\n\n").unwrap();
+    decoder.finish().unwrap();
+    let chunks = std::iter::from_fn(|| decoder.next_chunk()).count();
+    decoder.push(b"data: b\n\n").unwrap();
+    decoder.finish().unwrap();
+    assert_eq!((chunks, decoder.next_chunk()), (2, None));
 }
 
 // spec 2.3
