@@ -68,5 +68,5 @@ fn fuzz() -> Result {
     if !cmd("cargo").own_toolchain().args(["+nightly", "fuzz", "--version"]).works() {
         cmd("cargo").own_toolchain().args(["+nightly", "install", "--quiet", "--locked", "cargo-fuzz"]).run()?;
     }
-    cmd(script).own_toolchain().arg("10").run()
+    cmd(script).own_toolchain().arg("5").run()
 }

@@ -63,6 +63,9 @@ pub struct Registered {
     /// For which invocations: a call class, or `*` for all.
     #[serde(default = "any")]
     pub when: String,
+    /// The kinds of chunks it wants to see; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interest: Option<Vec<String>>,
     /// What its failure means; absent for the default of its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailureName>,

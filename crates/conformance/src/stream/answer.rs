@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use streamkeeper_contract::{Body, Chunk, ErrorInfo, FailureReport, FailureSink, Outcome, SideEvent};
-use streamkeeper_stream::{EventSink, ObserverFactoryContext, Observers, OnFailure, Registration, Stack, from_fn};
+use streamkeeper_contract::{Body, Chunk, ChunkKind, ErrorInfo, FailureReport, FailureSink, Outcome, SideEvent};
+use streamkeeper_stream::{EventSink, Interest, ObserverFactoryContext, Observers, OnFailure, Registration, Stack, from_fn};
 
 use super::{
     OnFailureName, Registered, RoleName, StreamAnswer, StreamCase, StreamImplementation, Then,
@@ -48,7 +48,8 @@ impl StreamImplementation for Ours {
 }
 
 fn registration(registered: &Registered, log: &Arc<Mutex<Log>>) -> Result<Registration, NoAnswer> {
-    let scripted = Scripted { id: registered.id.clone(), does: registered.does.clone(), log: log.clone() };
+    let (id, does, interest) = (registered.id.clone(), registered.does.clone(), interest(registered)?);
+    let scripted = Scripted { id, does, interest, log: log.clone() };
     let factory = from_fn(move |_: &ObserverFactoryContext| scripted.clone());
     let id = registered.id.clone();
     let mut registration = match registered.role {
@@ -67,6 +68,12 @@ fn registration(registered: &Registered, log: &Arc<Mutex<Log>>) -> Result<Regist
         Some(OnFailureName::PassThrough) => registration.on_failure(OnFailure::PassThrough),
         Some(OnFailureName::Placeholder(text)) => registration.on_failure(OnFailure::Placeholder(text.as_str().into())),
     })
+}
+
+fn interest(registered: &Registered) -> Result<Interest, NoAnswer> {
+    let Some(names) = &registered.interest else { return Ok(Interest::ALL) };
+    let kind = |name: &String| ChunkKind::from_name(name).ok_or_else(|| NoAnswer::Broken(format!("no kind: {name}")));
+    Ok(Interest::only(&names.iter().map(kind).collect::<Result<Vec<_>, _>>()?))
 }
 
 /// Takes what the consumer takes until the stack has no more.

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use streamkeeper_contract::{Body, Channel, Chunk, Id, Json, Piece, Release, SideEvent, Text, Verdict, id};
-use streamkeeper_stream::{InvocationResult, ObserverContext, StreamObserver, StreamWatcher};
+use streamkeeper_stream::{Interest, InvocationResult, ObserverContext, StreamObserver, StreamWatcher};
 
 /// What a scripted observer does. `docs/conformance.md` describes each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,7 @@ pub(super) struct Log {
 pub(super) struct Scripted {
     pub(super) id: Id,
     pub(super) does: Does,
+    pub(super) interest: Interest,
     pub(super) log: Arc<Mutex<Log>>,
 }
 
@@ -122,6 +123,10 @@ fn last(text: &str, bytes: usize) -> usize {
 }
 
 impl StreamObserver for Scripted {
+    fn interest(&self) -> Interest {
+        self.interest
+    }
+
     fn on_chunk(&mut self, chunk: &Chunk, ctx: &mut ObserverContext<'_>) -> Verdict {
         let shown = if chunk.is_delta() { chunk.text().unwrap_or_default() } else { chunk.kind().as_str() };
         self.log().saw.push((self.id.clone(), shown.to_owned()));
@@ -150,6 +155,10 @@ impl StreamObserver for Scripted {
 
 /// The same as a watcher, which has no verdicts: events are all it can do.
 impl StreamWatcher for Scripted {
+    fn interest(&self) -> Interest {
+        self.interest
+    }
+
     fn on_chunk(&mut self, chunk: &Chunk, ctx: &mut ObserverContext<'_>) {
         if let Verdict::Emit(events) = StreamObserver::on_chunk(self, chunk, ctx) {
             events.into_iter().for_each(|event| ctx.emit(event));
