@@ -2,7 +2,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use streamkeeper_contract::{Body, Chunk, ChunkKind, ErrorInfo, FailureReport, FailureSink, Outcome, SideEvent};
-use streamkeeper_stream::{EventSink, Interest, ObserverFactoryContext, Observers, OnFailure, Registration, Stack, from_fn};
+use streamkeeper_stream::{
+    EventSink, Interest, ObserverFactoryContext, Observers, OnFailure, Registration, Stack, from_fn,
+};
 
 use super::{
     OnFailureName, Registered, RoleName, StreamAnswer, StreamCase, StreamImplementation, Then,
