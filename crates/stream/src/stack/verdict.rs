@@ -52,7 +52,7 @@ impl Stack {
             },
             Verdict::Buffer if chunk.is_delta() => {
                 let at = self.hold(i, &chunk, joined);
-                if let Err(fault) = self.check_holds(i, at) {
+                if let Err(fault) = self.check_holds(i, at, usize::MAX) {
                     return self.failed_on_chunk(i, fault, chunk, true);
                 }
                 self.log(Some(i), Hook::OnChunk, lane, deed);
@@ -63,13 +63,9 @@ impl Stack {
                     return Some(chunk);
                 }
                 let at = self.hold(i, &chunk, joined);
-                let keeps = release.kept() > 0;
-                let released = self.release(i, at, release).and_then(|released| {
-                    if keeps {
-                        self.check_holds(i, at)?;
-                    }
-                    Ok(released)
-                });
+                let kept = release.kept();
+                let fits = if kept == 0 { Ok(()) } else { self.check_holds(i, at, kept) };
+                let released = fits.and_then(|()| self.release(i, at, release));
                 return match released {
                     Ok((chunks, changes)) => {
                         deed = if changes { deed.map(Deed::changes) } else { deed };
@@ -234,13 +230,16 @@ impl Stack {
         slot.holds.len() - 1
     }
 
-    fn check_holds(&self, i: usize, at: usize) -> Result<(), Fault> {
+    /// Whether a hold may stay, if this much of it is kept.
+    fn check_holds(&self, i: usize, at: usize, kept: usize) -> Result<(), Fault> {
         let slot = &self.slots[i];
-        if slot.holds[at].text.len() > self.limits.held_lane_bytes {
+        let len = slot.holds[at].text.len();
+        let kept = kept.min(len);
+        if kept > self.limits.held_lane_bytes {
             Err(Fault::Overflow("the hold of a lane is full"))
         } else if slot.holds.len() > self.limits.held_lanes {
             Err(Fault::Overflow("too many lanes are held"))
-        } else if self.held > self.limits.held_bytes {
+        } else if self.held - (len - kept) > self.limits.held_bytes {
             Err(Fault::Overflow("the holds of the stack are full"))
         } else {
             Ok(())
