@@ -143,7 +143,7 @@ fn poll_all<T>(stream: impl Stream<Item = T>, skip: usize) -> usize {
     }
     allocations(|| {
         for _ in 0..1000 {
-            assert!(next())
+            assert!(next());
         }
     })
 }
