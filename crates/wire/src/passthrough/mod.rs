@@ -10,7 +10,12 @@ use std::borrow::Cow;
 
 use streamkeeper_contract::{Body, Channel, Chunk, ChunkKind, Lane, Origin, Outcome, ToolCall};
 
-use crate::{Decoder, Format, WireError, ending::Ending, json::Edits, output::Leaf};
+use crate::{
+    Decoder, Format, WireError,
+    ending::Ending,
+    json::{Edits, find},
+    output::Leaf,
+};
 
 use envelope::Envelope;
 use shape::{Before, Event, Shape, shape};
@@ -353,6 +358,11 @@ impl Passthrough {
             let changes: Vec<(Leaf, Value<'_>)> = plan.changes.iter().map(|(leaf, new)| (*leaf, new.value())).collect();
             if !splice(json, &changes, &mut edits).is_empty() {
                 plan.give_up(&self.parts);
+            }
+            if let Some(shape) = self.shape.as_ref().filter(|_| !edits.is_empty()) {
+                for echo in shape.echoes().iter().flat_map(|member| find(json, member)) {
+                    edits.replace(echo, "null");
+                }
             }
         }
         for lane in &plan.withheld_calls {

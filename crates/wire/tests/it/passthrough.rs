@@ -47,6 +47,29 @@ fn what_nobody_changed_leaves_byte_for_byte_however_it_is_cut() {
     }
 }
 
+// spec 2.8, 3.15
+#[test]
+fn what_an_event_repeats_in_another_shape_goes_with_its_text() {
+    let event = |text: &str, raw: &str| {
+        format!(
+            "data: {{\"type\":\"TEXT_MESSAGE_CONTENT\",\"messageId\":\"m\",\"delta\":\"{text}\",\"rawEvent\":{raw}}}\n\n"
+        )
+    };
+    let free = event("free", r#"{"chunk":["free"]}"#);
+    let body = event("secret", r#"{"chunk":["secret"]}"#) + &free;
+    let mut pass = Passthrough::new(Decoder::new(Format::AgUi));
+    pass.push(body.as_bytes()).unwrap();
+    let (mut chunks, mut out) = (Vec::new(), Vec::new());
+    while pass.next_frame(&mut chunks).unwrap() {
+        for chunk in chunks.iter_mut().filter(|chunk| chunk.text() == Some("secret")) {
+            *chunk = chunk.with_text("[gone]").unwrap();
+            chunk.meta_mut().provenance.add(0);
+        }
+        pass.write(&chunks, &mut out).unwrap();
+    }
+    assert_eq!(String::from_utf8(out).unwrap(), event("[gone]", "null") + &free);
+}
+
 /// An observer that does to text what the stack allows, as a script of bytes says.
 struct Editor<'a> {
     script: std::iter::Cycle<std::slice::Iter<'a, u8>>,

@@ -47,6 +47,10 @@ impl Shape for AgUi {
         &["type", "messageId", "message_id", "toolCallId", "tool_call_id", "subagentRunId"]
     }
 
+    fn echoes(&self) -> &'static [&'static str] {
+        &["rawEvent", "raw_event"]
+    }
+
     fn seen(&mut self, json: &str) {
         if self.run.is_none()
             && let (Some(thread), Some(run)) = (member(json, "threadId"), member(json, "runId"))

@@ -58,6 +58,11 @@ pub(super) trait Shape: Send + fmt::Debug {
     /// The members of an event that say to which text it belongs, and those that every event has.
     fn identity(&self) -> &'static [&'static str];
 
+    /// The members of an event that may repeat what the others say, in some other shape: they go where anything of the event changes.
+    fn echoes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Every event of the provider, before it is known what of it is delivered. Must be cheap.
     fn came(&mut self, json: &str) {
         let _ = json;
