@@ -28,11 +28,16 @@
 //! Lanes are choices (or, for Responses, output parts); tool calls are told apart by id, then by index, as `streamkeeper-wire` does. Log
 //! probabilities are not shown to observers; those of a text that was changed are removed with it.
 //!
+//! A whole tool call that an observer made becomes an item in a chat stream. In a Responses stream it has no place and is withheld and
+//! reported, since the indices of later items could not be changed. Events made for held text repeat the sequence number before them.
+//!
 //! # What this cannot see
 //! The client reads the body before this does: fields that its types do not have (`reasoning` of other providers, their citations) are
 //! gone, and an event that it cannot parse is its own error. Where that matters, observe the bytes instead (`streamkeeper-reqwest`).
 #![forbid(unsafe_code)]
 
 mod chat;
+mod responses;
 
 pub use chat::ChatState;
+pub use responses::ResponsesState;

@@ -1,7 +1,5 @@
 //! Observers around async-openai's chat stream (spec 3.11).
 
-mod common;
-
 use async_openai::types::chat::CreateChatCompletionStreamResponse as Item;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -11,7 +9,7 @@ use streamkeeper_stream::{
     ObserveExt, ObservedError, ObserverContext, Observers, Registration, StreamObserver, from_fn,
 };
 
-use self::common::{Hide, Watched, now, watch};
+use crate::common::{Hide, Watched, now, watch};
 
 fn item(choices: impl Into<Value>) -> Item {
     let choices = choices.into();
@@ -270,7 +268,7 @@ fn a_tool_call_made_of_text_is_an_item() {
 #[test]
 fn observers_see_what_the_decoder_shows() {
     for name in ["support-chat.openai.sse", "tool-calls.openai.sse", "refusal.openai.sse", "leaked-key.openai.sse"] {
-        let body = common::fixture(name);
+        let body = crate::common::fixture(name);
         let items = body
             .lines()
             .filter_map(|line| line.strip_prefix("data: ").filter(|data| *data != "[DONE]"))
@@ -278,6 +276,6 @@ fn observers_see_what_the_decoder_shows() {
             .collect();
         let (watcher, seen) = watch();
         drop(observe(watcher, items));
-        assert_eq!(seen.lines(), common::decoded(streamkeeper_wire::Format::OpenAiChat, &body), "{name}");
+        assert_eq!(seen.lines(), crate::common::decoded(streamkeeper_wire::Format::OpenAiChat, &body), "{name}");
     }
 }
