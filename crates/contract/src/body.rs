@@ -201,6 +201,21 @@ pub struct Annotation {
     pub value: Json,
 }
 
+impl Annotation {
+    /// Whether it has the tokens of the text, with their probabilities.
+    ///
+    /// ```
+    /// use streamkeeper_contract::{Annotation, Json, Lane};
+    ///
+    /// let value = Json::from_text(r#"[{"token":"Hi","logprob":-0.1}]"#)?;
+    /// assert!(Annotation { lane: Lane::TEXT, form: "logprobs".into(), value }.is_logprobs());
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
+    pub fn is_logprobs(&self) -> bool {
+        self.form.as_str() == "logprobs"
+    }
+}
+
 /// An image, audio or file, or a piece of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {

@@ -270,7 +270,8 @@ impl Chunk {
     ///
     /// A barrier of a lane is the end of its part; any chunk of the lane that is no delta; for text, the start of a tool call of the
     /// same choice; for arguments, the end of that call; the finish of its choice; an error; the end; a `discard`,
-    /// after which the text comes again from its beginning.
+    /// after which the text comes again from its beginning. Log probabilities are none: providers send them with every piece of text, so
+    /// that no text could be held.
     pub fn is_barrier_for(&self, held: Lane) -> bool {
         match &self.body {
             Body::Delta { .. } => false,
@@ -281,6 +282,7 @@ impl Chunk {
                 .is_some_and(|lane| lane == held || (lane.choice == held.choice && held.channel != Channel::Arguments)),
             Body::Finish(finish) => held.choice == finish.choice,
             Body::Error(_) | Body::End(_) | Body::Discard(_) => true,
+            Body::Annotation(note) if note.is_logprobs() => false,
             _ => self.lane() == Some(held),
         }
     }

@@ -227,6 +227,36 @@ fn follow(json: &str, at: usize, targets: &[Target<'_>], depth: usize, found: &m
     }
 }
 
+/// Where members of these names stand in the objects around the value that this leaf names.
+pub(crate) fn beside(json: &str, leaf: &Leaf, names: &[&str]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for path in leaf.path.split('|') {
+        let keys: Vec<&str> = leaf.prefix.split('/').chain(path.split('/')).filter(|key| !key.is_empty()).collect();
+        let mut around = vec![(whole(json).start, &leaf.index[..])];
+        for key in keys {
+            let mut deeper = Vec::new();
+            for (at, index) in around {
+                let entries = Entries::of(json, at);
+                let is_object = entries.is_object();
+                for entry in entries {
+                    if is_object && entry.has_key(key) {
+                        deeper.push((entry.value.start, index));
+                    } else if is_object && names.iter().any(|name| entry.has_key(name)) {
+                        found.push(entry.value);
+                    } else if !is_object
+                        && key == "*"
+                        && index.first().is_some_and(|nth| usize::from(*nth) == entry.nth)
+                    {
+                        deeper.push((entry.value.start, &index[1..]));
+                    }
+                }
+            }
+            around = deeper;
+        }
+    }
+    found
+}
+
 /// Where the value of this path of keys stands. `#` is every element of an array; of a key that stands twice, both are found.
 pub(crate) fn find(json: &str, path: &str) -> Vec<Range<usize>> {
     let mut found = vec![whole(json)];
@@ -309,6 +339,20 @@ mod tests {
         let found: Vec<_> =
             locate(json, &[Leaf::new(path, index)]).into_iter().map(|(_, range)| &json[range]).collect();
         assert_eq!(found, expected, "{path} in {json}");
+    }
+
+    #[test]
+    fn what_stands_beside_a_leaf_is_found_in_every_object_around_it() {
+        let check = |json: &str, leaf: Leaf, expected: &[&str]| {
+            let found: Vec<_> = beside(json, &leaf, &["x", "y"]).into_iter().map(|range| &json[range]).collect();
+            assert_eq!(found, expected, "{json}");
+        };
+        let chat = r#"{"x":1,"c":[{"x":2},{"d":{"t":"a","\u0079":[3]},"x":4}],"z":{"x":5}}"#;
+        check(chat, Leaf::new("c/*/d/t", [1, 0, 0, 0]), &["1", "4", "[3]"]);
+        check(chat, Leaf::new("c/*/d/t", [7, 0, 0, 0]), &["1"]);
+        check(r#"{"x":{"t":1},"y":2}"#, Leaf::new("x/t", [0; 4]), &["2"]);
+        check(r#"{"d":{"x":1,"t":"#, Leaf::new("d/t", [0; 4]), &[]);
+        check("[", Leaf::new("d/t", [0; 4]), &[]);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use streamkeeper_contract::{
-    Body, Channel, Chunk, ChunkKind, EndToken, ErrorInfo, FinishReason, Json, Lane, MediaData, Offset, Origin, Outcome,
-    Provenance, Text, Usage, id,
+    Annotation, Body, Channel, Chunk, ChunkKind, EndToken, ErrorInfo, FinishReason, Json, Lane, MediaData, Offset,
+    Origin, Outcome, Provenance, Text, Usage, id,
 };
 
 use crate::samples::{any_chunk, one_of_each};
@@ -112,6 +112,10 @@ fn held_text_may_not_stay_behind_a_barrier() {
     let message_end = |choice| Chunk::from(Body::MessageEnd { choice });
     let start = |lane| Chunk::tool_call_start(lane, "call-1", "weather");
     let whole = |lane| Chunk::tool_call(lane, "call-1", "weather", "{}");
+    let logprobs = |lane| {
+        let value = Json::from_text(r#"[{"token":"a"}]"#).unwrap();
+        Chunk::from(Body::Annotation(Box::new(Annotation { lane, form: "logprobs".into(), value })))
+    };
     for (chunk, held, expected) in [
         // A delta is none, not even one of the lane: it joins what is held.
         (Chunk::delta(text, "a"), text, false),
@@ -132,6 +136,8 @@ fn held_text_may_not_stay_behind_a_barrier() {
         (one(ChunkKind::Opaque), reasoning, true),
         (one(ChunkKind::Opaque), text, false),
         (one(ChunkKind::Annotation), text, true),
+        // But for what comes with every piece.
+        (logprobs(text), text, false),
         (one(ChunkKind::Media), text, false),
         (one(ChunkKind::ToolResult), arguments, false),
         (one(ChunkKind::ToolResult), arguments.in_channel(Channel::ToolResult), true),

@@ -62,6 +62,14 @@ impl Account {
             _ => Outcome::Truncated,
         }
     }
+
+    /// An outcome that came in, with the words of its error as the consumer was given them: those of nobody but an error chunk were
+    /// shown to the observers.
+    pub(super) fn in_delivered_words(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Failed { error } = outcome else { return outcome };
+        let message = self.delivered_error.as_ref().and_then(|delivered| delivered.message.clone());
+        Outcome::Failed { error: ErrorInfo { message, ..error } }
+    }
 }
 
 fn note_finish(finishes: &mut Vec<(u16, FinishReason)>, choice: u16, reason: &FinishReason) {

@@ -8,7 +8,7 @@ use super::{
     outlet::Fault,
     verdict::Deed,
 };
-use crate::{Action, OnFailure, Rule};
+use crate::{Action, Interest, OnFailure, Rule};
 
 impl Stack {
     /// An observer failed while it was asked about a chunk. Returns what the next observer sees in the chunk's place.
@@ -57,7 +57,7 @@ impl Stack {
         let State::Masking(mask) = &mut slot.state else { return Some(chunk) };
         let lane = chunk.lane();
         let is_swallowed = lane.is_some_and(|lane| mask.swallowed.contains(&lane));
-        if !is_swallowed && !slot.interest.covers(&chunk) {
+        if !is_swallowed && !judges(slot.interest, &chunk) {
             return Some(chunk);
         }
         let replaced = match chunk.body() {
@@ -98,6 +98,14 @@ impl Stack {
         meta.provenance.add(i);
         replaced.map(|chunk| chunk.with_meta(meta))
     }
+}
+
+/// Whether an observer of this interest has a say in what the chunk says: it sees the kind, or it sees the deltas of a text that the
+/// chunk repeats, completes or is a note about.
+fn judges(interest: Interest, chunk: &Chunk) -> bool {
+    let repeats =
+        matches!(chunk.body(), Body::Snapshot(_) | Body::ToolCall(_) | Body::ToolResult(_) | Body::Annotation(_));
+    interest.covers(chunk) || (repeats && chunk.lane().is_some_and(|lane| interest.contains(lane.delta_kind())))
 }
 
 impl Mask {

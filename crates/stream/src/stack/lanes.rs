@@ -102,6 +102,11 @@ impl Lanes {
         self.list.iter().any(|state| state.changed && state.lane.choice == choice && state.lane.part == part)
     }
 
+    /// Whether the text of this lane was changed, or is not known to be as it came.
+    pub(super) fn differs(&self, lane: Lane) -> bool {
+        self.list.iter().find(|state| state.lane == lane).map_or(self.list.len() >= self.limit, |state| state.changed)
+    }
+
     pub(super) fn withheld(&self) -> u64 {
         self.list.iter().map(|state| state.withheld).sum()
     }

@@ -286,6 +286,7 @@ impl Stack {
             // A stream that is observed already: its end is ours.
             let outcome = Outcome::clone(end.outcome());
             self.settle_all();
+            let outcome = if self.is_tracking { self.account.in_delivered_words(outcome) } else { outcome };
             return self.end(outcome);
         }
         self.start(Item::Chunk(chunk), 0);
@@ -469,17 +470,26 @@ impl Stack {
 
     /// Puts a chunk that has passed everyone before the consumer.
     fn enqueue(&mut self, chunk: Chunk) {
-        if let Body::Opaque(opaque) = chunk.body()
-            && self.lanes.is_changed(opaque.lane.choice, opaque.lane.part)
-        {
-            self.account.opaque_withheld += 1;
+        if self.is_void(&chunk) {
+            self.account.opaque_withheld += u64::from(matches!(chunk.body(), Body::Opaque(_)));
             let deed = Deed::of_stack(Action::Withhold, Rule::ChangedPart);
-            self.log(None, Hook::OnChunk, Some(opaque.lane), Some(deed));
+            self.log(None, Hook::OnChunk, chunk.lane(), Some(deed));
             return;
         }
         self.count(&chunk);
         self.account.deliver(&chunk);
         self.out.push_back(Passed { index: self.position.chunk_index, chunk });
+    }
+
+    /// Whether a chunk is about text that is not delivered as it came: a signature over its part, or its tokens.
+    fn is_void(&self, chunk: &Chunk) -> bool {
+        match chunk.body() {
+            Body::Opaque(opaque) => self.lanes.is_changed(opaque.lane.choice, opaque.lane.part),
+            Body::Annotation(note) if note.is_logprobs() && self.is_tracking => {
+                self.lanes.differs(note.lane) || self.slots.iter().any(|slot| slot.hold_of(note.lane).is_some())
+            }
+            _ => false,
+        }
     }
 
     /// Counts a chunk as delivered; [`close`](Stack::close) takes back what was never popped.

@@ -138,8 +138,10 @@ fn has_unwritable_text(path: &str) -> bool {
     path.contains("vertex_streamed_function_args")
 }
 
+/// But for deltas, usage, and log probabilities, which go where their text is held.
 fn kinds(chunks: &[Chunk]) -> Vec<ChunkKind> {
-    let kinds = chunks.iter().filter(|chunk| !chunk.is_delta()).map(Chunk::kind);
+    let is_logprobs = |chunk: &Chunk| matches!(chunk.body(), Body::Annotation(note) if note.is_logprobs());
+    let kinds = chunks.iter().filter(|chunk| !chunk.is_delta() && !is_logprobs(chunk)).map(Chunk::kind);
     kinds.filter(|kind| *kind != ChunkKind::Usage).collect()
 }
 

@@ -10,6 +10,7 @@ mod ladder;
 mod properties;
 mod recordings;
 mod registrations;
+mod side_doors;
 mod snapshots;
 mod support;
 mod terminals;

@@ -102,7 +102,7 @@ impl Ollama {
         }
         if let Some(logprobs) = wire.logprobs.filter(|logprobs| is_filled(Some(logprobs))) {
             let note = Annotation { lane: text, form: Text::from_static("logprobs"), value: logprobs.into() };
-            out.push(Body::Annotation(Box::new(note)));
+            out.chunk(Body::Annotation(Box::new(note)).into(), Leaf::new("logprobs", [0; 4]));
         }
         if wire.done.0 {
             out.ended = true;

@@ -190,7 +190,7 @@ impl Progress {
             }
         }
         if let Some(logprobs) = choice.logprobs.filter(|logprobs| has_logprobs(logprobs)) {
-            out.push(annotation(text, "logprobs", logprobs));
+            out.chunk(annotation(text, "logprobs", logprobs).into(), leaf("choices/*/logprobs", &[at]));
         }
         if let Some(results) = choice.content_filter_results {
             filtered(text, results, out);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    json::{Edits, Quoted, locate},
+    json::{Edits, Quoted, beside, locate},
     output::Leaf,
 };
 
@@ -18,34 +18,52 @@ pub(super) enum Value<'a> {
     Null,
 }
 
+/// Members beside a text that repeat it as tokens: they go where it is changed.
+const TOKENS: &[&str] = &["logprobs", "logprobsResult", "token_ids"];
+
 /// Adds the changes that put these values at their leaves. Returns the positions of the leaves that are not there.
 pub(super) fn splice(json: &str, changes: &[(Leaf, Value<'_>)], edits: &mut Edits) -> Vec<usize> {
     let leaves: Vec<Leaf> = changes.iter().map(|(leaf, _)| *leaf).collect();
     let mut missing: Vec<usize> = (0..changes.len()).collect();
     for (id, range) in locate(json, &leaves) {
         missing.retain(|missing| *missing != id);
-        replace(json, range, changes[id].1, edits);
+        let (leaf, value) = &changes[id];
+        if replace(json, range, *value, edits) && matches!(value, Value::Text(_)) {
+            beside(json, leaf, TOKENS).into_iter().for_each(|mirror| void(json, mirror, edits));
+        }
     }
     missing
 }
 
-fn replace(json: &str, range: Range<usize>, value: Value<'_>, edits: &mut Edits) {
+/// Leaves nothing of a value but its kind, where that can be told to a reader.
+fn void(json: &str, range: Range<usize>, edits: &mut Edits) {
+    match json.as_bytes().get(range.start) {
+        Some(b'[') => edits.replace(range, "[]"),
+        Some(b'"' | b'{') => edits.replace(range, "null"),
+        _ => {}
+    }
+}
+
+/// Returns whether that changes anything.
+fn replace(json: &str, range: Range<usize>, value: Value<'_>, edits: &mut Edits) -> bool {
     let old = json.get(range.clone()).unwrap_or_default();
     match (value, old.as_bytes().first()) {
         // An alternative that holds no text: the text stands at another one.
-        (_, None) => {}
-        (_, Some(b'n')) => {}
+        (_, None) => return false,
+        (_, Some(b'n')) => return false,
         (Value::Null, _) => edits.replace(range, "null"),
         (Value::Json(json), _) => edits.replace(range, json),
         (Value::Text(text), Some(b'"')) => {
             // Whoever amends a text to what it was gets the bytes as they were.
-            if !serde_json::from_str::<std::borrow::Cow<'_, str>>(old).is_ok_and(|old| old == text) {
-                edits.replace(range, Quoted(text));
+            if serde_json::from_str::<std::borrow::Cow<'_, str>>(old).is_ok_and(|old| old == text) {
+                return false;
             }
+            edits.replace(range, Quoted(text));
         }
         (Value::Text(text), Some(b'{')) => edits.replace(range, object(text)),
         (Value::Text(text), _) => edits.replace(range, Quoted(text)),
     }
+    true
 }
 
 /// Text as the object that a provider wants: as it is, or, if it is no object, as the one member `text`. No text is an empty object.
@@ -82,6 +100,23 @@ mod tests {
         check(r#"{"a":[{"x":1}]}"#, "a", Value::Text("masked"), r#"{"a":"masked"}"#);
         check(r#"{"a":"x"}"#, "a", Value::Json("[1]"), r#"{"a":[1]}"#);
         check(r#"{"a":{"logprob":-1}}"#, "a", Value::Null, r#"{"a":null}"#);
+    }
+
+    // spec 2.8
+    #[test]
+    fn what_repeats_a_text_goes_with_it() {
+        let chat = r#"{"choices":[{"delta":{"t":"a"},"logprobs":{"content":[{"token":"a"}]},"token_ids":[7]}]}"#;
+        let text = Leaf::new("choices/*/delta/t", [0; 4]);
+        for (value, expected) in [
+            (Value::Text("b"), r#"{"choices":[{"delta":{"t":"b"},"logprobs":null,"token_ids":[]}]}"#),
+            (Value::Text("a"), chat),
+        ] {
+            let mut edits = Edits::default();
+            splice(chat, &[(text, value)], &mut edits);
+            assert_eq!(edits.apply(chat), expected);
+        }
+        check(r#"{"delta":"a","logprobs":[{"token":"a"}]}"#, "delta", Value::Text(""), r#"{"delta":"","logprobs":[]}"#);
+        check(r#"{"a":{"x":1},"logprobs":[1]}"#, "a", Value::Null, r#"{"a":null,"logprobs":[1]}"#);
     }
 
     #[test]

@@ -390,7 +390,7 @@ fn what_stands_beside_the_text_is_shown() {
         ],
         &[
             "content_delta 0.0/text \"a\" @choices/0/delta/content",
-            r#"annotation 0.0/text logprobs {"content":[{"token":"a"}],"refusal":null}"#,
+            r#"annotation 0.0/text logprobs {"content":[{"token":"a"}],"refusal":null} @choices/0/logprobs"#,
             r#"annotation 0.0/text safety {"hate":{"filtered":true}}"#,
             "refusal_delta 0.0/refusal \"no\" @choices/0/delta/refusal",
             r#"annotation 0.0/text citation {"type":"url_citation"}"#,
@@ -508,7 +508,7 @@ fn legacy_completions_are_read() {
             "message_start c - d",
             "content_delta 0.0/text \" or\" @choices/0/text",
             "content_delta 0.0/text \"\\n\" @choices/0/text",
-            r#"annotation 0.0/text logprobs {"tokens":["\n"]}"#,
+            r#"annotation 0.0/text logprobs {"tokens":["\n"]} @choices/0/logprobs"#,
             "finish 0 length (length)",
         ]
     );

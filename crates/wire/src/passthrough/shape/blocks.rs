@@ -207,6 +207,13 @@ impl Blocks {
 }
 
 impl Shape for Blocks {
+    fn echoes(&self) -> &'static [&'static str] {
+        match self.words {
+            Words::ClaudeCode => &["tool_use_result"],
+            _ => &[],
+        }
+    }
+
     fn identity(&self) -> &'static [&'static str] {
         match self.words {
             Words::Anthropic => &["type", "index", "delta/type"],
