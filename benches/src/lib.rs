@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod decode;
+pub mod passthrough;
 pub mod stack;
