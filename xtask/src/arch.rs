@@ -333,9 +333,9 @@ fn licences(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Whether an SPDX expression can be met. Knows `OR`, `AND`, the old `/`, and parentheses around alternatives.
+/// Whether an SPDX expression can be met. Knows `OR` in either case, `AND`, the old `/`, and parentheses around alternatives.
 fn is_allowed(expression: &str) -> bool {
-    let normal = expression.replace('/', " OR ");
+    let normal = expression.replace('/', " OR ").replace(" or ", " OR ");
     split_outside(&normal, " OR ").into_iter().any(|alternative| {
         let parts = split_outside(alternative, " AND ");
         if let [part] = parts[..] {
