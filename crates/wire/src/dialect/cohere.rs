@@ -3,8 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Annotation, Body, Channel, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, MessageInfo, Stated, Text,
-    ToolCallStart, Usage, codes,
+    Body, Channel, ErrorInfo, FinishReason, Json, Lane, MessageInfo, Stated, Text, ToolCallStart, Usage, codes,
 };
 
 use crate::output::{Leaf, Output};
@@ -12,7 +11,8 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     blocks::{Blocks, Tool},
-    object::{self, objects},
+    chunks::{annotation, custom, finish},
+    pull::Pull,
     read::{Lanes, Num, Str, Word, error_info, parse, plain},
 };
 
@@ -32,46 +32,73 @@ pub(super) struct Cohere {
     finished: bool,
 }
 
-objects! {
-    struct Wire<'a> {
-        "type" => kind: Word<'a>,
-        "id" => id: Word<'a>,
-        "index" => index: Num,
-        "delta" => delta: Option<Delta<'a>>,
-        "error" => error: Option<&'a RawValue>,
-        "message" => message: Option<&'a RawValue>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Word<'a>,
+    #[serde(borrow)]
+    id: Word<'a>,
+    index: Num,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
 
-    struct Delta<'a> {
-        "message" => message: Option<Message<'a>>,
-        "finish_reason" => finish_reason: Word<'a>,
-        "usage" => usage: Option<&'a RawValue>,
-        "error" => error: Option<&'a RawValue>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    #[serde(borrow)]
+    finish_reason: Word<'a>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
 
-    struct Message<'a> {
-        "role" => role: Word<'a>,
-        "content" => content: Option<Content<'a>>,
-        "tool_plan" => tool_plan: Option<&'a RawValue>,
-        "tool_calls" => tool_calls: Option<&'a RawValue>,
-        "citations" => citations: Option<&'a RawValue>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Word<'a>,
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    #[serde(borrow)]
+    tool_plan: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    citations: Option<&'a RawValue>,
+}
 
-    struct Content<'a> {
-        "type" => kind: Word<'a>,
-        "text" => text: Str<'a>,
-        "thinking" => thinking: Str<'a>,
-    }
+/// A block of content. The default is for the empty list of them that a message begins with.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Content<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Word<'a>,
+    #[serde(borrow)]
+    text: Str<'a>,
+    #[serde(borrow)]
+    thinking: Str<'a>,
+}
 
-    struct Call<'a> {
-        "id" => id: Word<'a>,
-        "function" => function: Option<Function<'a>>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Word<'a>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
 
-    struct Function<'a> {
-        "name" => name: Word<'a>,
-        "arguments" => arguments: Option<&'a RawValue>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Word<'a>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 const TEXT: Leaf = Leaf::new("delta/message/content/text", [0; 4]);
@@ -94,7 +121,11 @@ impl Cohere {
             out.ended = true;
             return Some(());
         }
-        let wire: Wire<'_> = data.starts_with('{').then(|| object::read(data))??;
+        if let Some((index, content)) = growth_of(data) {
+            self.text(index, &content, out);
+            return Some(());
+        }
+        let wire: Wire<'_> = data.starts_with('{').then(|| serde_json::from_str(data).ok())??;
         let index = wire.index.or_zero();
         let message = wire.delta.as_ref().and_then(|delta| delta.message.as_ref());
         match wire.kind.filled().or(event.name).unwrap_or_default() {
@@ -107,8 +138,8 @@ impl Cohere {
             }
             "content-end" => self.content.end(index, out),
             "tool-plan-delta" => {
-                let plan = Custom { name: "tool_plan".into(), value: message?.tool_plan?.into() };
-                out.chunk(Body::Custom(Box::new(plan)).into(), Leaf::new("delta/message/tool_plan", [0; 4]));
+                let plan = custom("tool_plan", message?.tool_plan?);
+                out.chunk(plan, Leaf::new("delta/message/tool_plan", [0; 4]));
             }
             "tool-call-start" => self.begin_call(index, message?.tool_calls?, out)?,
             "tool-call-delta" => {
@@ -119,8 +150,7 @@ impl Cohere {
             "tool-call-end" => self.calls.end(wire.index.0.unwrap_or(self.last_call), out),
             "citation-start" => {
                 let lane = self.text.unwrap_or(Lane::TEXT);
-                let (form, value) = (Text::from_static("citation"), message?.citations?.into());
-                out.push(Body::Annotation(Box::new(Annotation { lane, form, value })));
+                out.push(annotation(lane, "citation", message?.citations?));
             }
             "citation-end" => {}
             "message-start" => self.begin(&wire.id, message, out),
@@ -176,7 +206,7 @@ impl Cohere {
             (None, Some(word @ ("ERROR" | "TIMEOUT"))) => out.error(ErrorInfo::new(word)),
             (None, stated) if !self.finished && !out.failed => {
                 self.finished = true;
-                out.push(finish(stated));
+                out.push(finish(0, reason(stated), stated.map(Text::from)));
             }
             _ => {}
         }
@@ -195,15 +225,55 @@ impl Content<'_> {
     }
 }
 
-fn finish(stated: Option<&str>) -> Body {
-    let reason = match stated {
+/// What nearly every event says: a block of content grows. Read in one pass; `None` for an event that says more, or may.
+fn growth_of(data: &str) -> Option<(u64, Content<'_>)> {
+    /// Goes into the one member of an object.
+    fn only<'a, T>(json: &mut Pull<'a>, name: &str, read: impl Fn(&mut Pull<'a>) -> Option<T>) -> Option<T> {
+        let mut first = true;
+        json.open(b'{')?;
+        (json.key(&mut first)?? == name).then_some(())?;
+        let value = read(json)?;
+        json.at_end(&mut first, b'}')?;
+        Some(value)
+    }
+    fn read_content<'a>(json: &mut Pull<'a>) -> Option<Content<'a>> {
+        let mut content = Content::default();
+        let mut first = true;
+        json.open(b'{')?;
+        while let Some(key) = json.key(&mut first)? {
+            match key {
+                "text" if content.text == Str::Unstated => content.text = json.string()?,
+                "thinking" if content.thinking == Str::Unstated => content.thinking = json.string()?,
+                _ => return None,
+            }
+        }
+        Some(content)
+    }
+    let mut json = Pull::object(data)?;
+    let (mut is_delta, mut index, mut content) = (false, None, None);
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key {
+            "type" => is_delta = (json.word()? == "content-delta").then_some(true)?,
+            "index" => index = Some(json.count()?),
+            "delta" => {
+                content = Some(only(&mut json, "message", |json| only(json, "content", read_content))?);
+            }
+            _ => return None,
+        }
+    }
+    json.end()?;
+    is_delta.then_some((index?, content?))
+}
+
+fn reason(stated: Option<&str>) -> FinishReason {
+    match stated {
         Some("COMPLETE" | "STOP_SEQUENCE") => FinishReason::Stop,
         Some("MAX_TOKENS") => FinishReason::Length,
         Some("TOOL_CALL") => FinishReason::ToolCalls,
         Some(word) => FinishReason::Other(word.into()),
         None => FinishReason::Unstated,
-    };
-    Body::Finish(Box::new(Finish { choice: 0, reason, stated: stated.map(Text::from) }))
+    }
 }
 
 /// The provider's numbers. Input includes what a cache served; billed units are kept in the statement alone.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use streamkeeper_contract::{Body, Chunk, Finish, Outcome, Provenance, Text};
+use streamkeeper_contract::{Body, Chunk, Outcome, Provenance, Text};
 
 use crate::output::{Leaf, Output};
 
-use super::{Dialect, Event};
+use super::{Dialect, Event, chunks::finish};
 
 /// Reads chunks.
 ///
@@ -25,7 +25,7 @@ impl Dialect for Jsonl {
         out.known += 1;
         match chunk.body() {
             Body::End(end) => self.end(end.outcome(), out),
-            Body::Error(error) => out.error(error.as_ref().clone()),
+            Body::Error(error) => out.error_at(error.as_ref().clone(), Leaf::new("message", [0; 4])),
             Body::Finish(finish) if out.failed || !self.finished.insert(finish.choice) => {}
             _ => hand_on(chunk, out),
         }
@@ -38,7 +38,7 @@ impl Jsonl {
         match outcome {
             Outcome::Finished { reason } if !out.failed && self.finished.is_empty() => {
                 self.finished.insert(0);
-                out.push(Body::Finish(Box::new(Finish { choice: 0, reason: reason.clone(), stated: None })));
+                out.push(finish(0, reason.clone(), None));
             }
             Outcome::Finished { .. } => {}
             Outcome::Failed { error } => out.error(error.clone()),
@@ -79,7 +79,7 @@ mod tests {
         for (json, line) in [
             (r#"{"kind":"content_delta","text":"Hi"}"#, "content_delta 0.0/text \"Hi\" @text"),
             (r#"{"kind":"finish","reason":"stop","stated":"eos"}"#, "finish 0 stop (eos)"),
-            (r#"{"kind":"error","code":"x","message":"no"}"#, "error x no"),
+            (r#"{"kind":"error","code":"x","message":"no"}"#, "error x no @message"),
             (r#"{"kind":"custom","name":"n","value":1.50}"#, "custom n 1.50 @value"),
             (r#"{"kind":"raw","event":"e","data":"d"}"#, "raw e d @data"),
             (r#"{"kind":"heartbeat"}"#, "heartbeat"),

@@ -11,7 +11,6 @@ mod cohere;
 mod error;
 mod gemini;
 mod jsonl;
-mod object;
 mod ollama;
 mod openai_chat;
 mod openai_responses;

@@ -3,15 +3,15 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Annotation, Body, Channel, Finish, FinishReason, Json, Lane, Media, MediaData, MessageInfo, Stated, Text, ToolCall,
-    Usage,
+    Body, Channel, FinishReason, Json, Lane, Media, MediaData, MessageInfo, Stated, Text, ToolCall, Usage,
 };
 
 use crate::output::{Leaf, Output};
 
 use super::{
     Dialect, Event,
-    object::{self, objects},
+    chunks::{annotation, custom, finish},
+    pull::Pull,
     read::{Flag, Lanes, List, Num, Str, Word, error_info, filled, is_filled, leaf, parse, plain},
 };
 
@@ -23,35 +23,53 @@ pub(super) struct Ollama {
     finished: bool,
 }
 
-objects! {
-    struct Wire<'a> {
-        "model" => model: Word<'a>,
-        "message" => message: Option<Message<'a>>,
-        "response" => response: Str<'a>,
-        "thinking" => thinking: Str<'a>,
-        "done" => done: Flag,
-        "done_reason" => done_reason: Word<'a>,
-        "error" => error: Option<&'a RawValue>,
-        "logprobs" => logprobs: Option<&'a RawValue>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    model: Word<'a>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    #[serde(borrow)]
+    response: Str<'a>,
+    #[serde(borrow)]
+    thinking: Str<'a>,
+    done: Flag,
+    #[serde(borrow)]
+    done_reason: Word<'a>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    logprobs: Option<&'a RawValue>,
+}
 
-    struct Message<'a> {
-        "role" => role: Word<'a>,
-        "content" => content: Str<'a>,
-        "thinking" => thinking: Str<'a>,
-        "tool_calls" => tool_calls: Option<List<'a>>,
-        "images" => images: Option<List<'a>>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Word<'a>,
+    #[serde(borrow)]
+    content: Str<'a>,
+    #[serde(borrow)]
+    thinking: Str<'a>,
+    #[serde(borrow)]
+    tool_calls: Option<List<'a>>,
+    #[serde(borrow)]
+    images: Option<List<'a>>,
+}
 
-    struct Call<'a> {
-        "id" => id: Word<'a>,
-        "function" => function: Option<Function<'a>>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Word<'a>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
 
-    struct Function<'a> {
-        "name" => name: Word<'a>,
-        "arguments" => arguments: Option<&'a RawValue>,
-    }
+#[derive(Debug, Default, Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Word<'a>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 impl Dialect for Ollama {
@@ -65,14 +83,20 @@ impl Dialect for Ollama {
 
 impl Ollama {
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
+        if self.begun
+            && let Some((channel, text, path)) = growth_of(event.data)
+        {
+            out.delta(Lane::new(channel), text, Leaf::new(path, [0; 4]));
+            return Some(());
+        }
         let is_object = event.data.trim_ascii_start().starts_with('{');
-        let wire: Wire<'_> = is_object.then(|| object::read(event.data))??;
+        let wire: Wire<'_> = is_object.then(|| serde_json::from_str(event.data).ok())??;
         let text = Lane::TEXT;
         let reasoning = Lane::new(Channel::Reasoning);
         match (&wire.message, wire.response.get(), wire.error) {
             (None, None, Some(error)) => {
                 out.ended = true;
-                out.error(error_info(error));
+                out.error_at(error_info(error), Leaf::new("error", [0; 4]));
                 return Some(());
             }
             (None, None, None) if !wire.done.0 => return None,
@@ -101,8 +125,7 @@ impl Ollama {
             }
         }
         if let Some(logprobs) = wire.logprobs.filter(|logprobs| is_filled(Some(logprobs))) {
-            let note = Annotation { lane: text, form: Text::from_static("logprobs"), value: logprobs.into() };
-            out.chunk(Body::Annotation(Box::new(note)).into(), Leaf::new("logprobs", [0; 4]));
+            out.chunk(annotation(text, "logprobs", logprobs), Leaf::new("logprobs", [0; 4]));
         }
         if wire.done.0 {
             out.ended = true;
@@ -111,11 +134,12 @@ impl Ollama {
             }
             if !self.finished && !out.failed {
                 self.finished = true;
-                out.push(finish(wire.done_reason.filled()));
+                let stated = wire.done_reason.filled();
+                out.push(finish(0, reason(stated), stated.map(Text::from)));
             }
         }
         if let Some(error) = wire.error {
-            out.error(error_info(error));
+            out.error_at(error_info(error), Leaf::new("error", [0; 4]));
         }
         Some(())
     }
@@ -123,11 +147,7 @@ impl Ollama {
     fn call(&mut self, at: usize, raw: &RawValue, out: &mut Output) {
         let call: Call<'_> = parse(raw).unwrap_or_default();
         let Some(function) = call.function else {
-            out.push(Body::Custom(Box::new(streamkeeper_contract::Custom {
-                name: "message.tool_calls".into(),
-                value: raw.into(),
-            })));
-            return;
+            return out.push(custom("message.tool_calls", raw));
         };
         let lane = self.lanes.call(0, Channel::Arguments);
         let id = call.id.filled().map_or_else(|| Output::made_up_id(lane), Text::from);
@@ -138,14 +158,47 @@ impl Ollama {
     }
 }
 
-fn finish(stated: Option<&str>) -> Body {
-    let reason = match stated {
+/// What nearly every line says: the answer or the thinking grows. Read in one pass; `None` for a line that says more, or may.
+fn growth_of(line: &str) -> Option<(Channel, Str<'_>, &'static str)> {
+    let mut json = Pull::object(line)?;
+    let (mut text, mut thinking) = (None, None);
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key {
+            "model" | "created_at" => drop(json.word()?),
+            "done" => (!json.flag()?).then_some(())?,
+            "response" if text.is_none() => text = Some((json.string()?, "response")),
+            "thinking" if thinking.is_none() => thinking = Some((json.string()?, "thinking")),
+            "message" => {
+                let mut first = true;
+                json.open(b'{')?;
+                while let Some(key) = json.key(&mut first)? {
+                    match key {
+                        "role" => drop(json.word()?),
+                        "content" if text.is_none() => text = Some((json.string()?, "message/content")),
+                        "thinking" if thinking.is_none() => thinking = Some((json.string()?, "message/thinking")),
+                        _ => return None,
+                    }
+                }
+            }
+            _ => return None,
+        }
+    }
+    json.end()?;
+    match (text?, thinking) {
+        ((text, path), None) => Some((Channel::Text, text, path)),
+        ((text, _), Some((thinking, path))) if text.as_str().is_empty() => Some((Channel::Reasoning, thinking, path)),
+        _ => None,
+    }
+}
+
+fn reason(stated: Option<&str>) -> FinishReason {
+    match stated {
         Some("stop") => FinishReason::Stop,
         Some("length") => FinishReason::Length,
         Some(word) => FinishReason::Other(word.into()),
         None => FinishReason::Unstated,
-    };
-    Body::Finish(Box::new(Finish { choice: 0, reason, stated: stated.map(Text::from) }))
+    }
 }
 
 /// The counts of the last line. Input that the server still had from an earlier call is not counted at all.
@@ -220,7 +273,7 @@ mod tests {
     #[test]
     fn an_error_line_ends_the_stream() {
         let (lines, out) = read(Format::Ollama, &[r#"{"response":"A","done":false}"#, r#"{"error":"out of memory"}"#]);
-        assert_eq!(lines[2..], ["error error out of memory"]);
+        assert_eq!(lines[2..], ["error error out of memory @error"]);
         assert!(out.failed && out.ended);
     }
 

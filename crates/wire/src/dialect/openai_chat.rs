@@ -1,20 +1,21 @@
 //! OpenAI Chat Completions with its dialects, and the older Completions, whose events differ in one field.
 
 mod calls;
+mod growth;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 use serde_json::value::RawValue;
 use streamkeeper_contract::{
-    Annotation, Body, Channel, Custom, ErrorInfo, Finish, FinishReason, Json, Lane, Media, MediaData, MessageInfo,
-    Opaque, Text, Usage, codes,
+    Body, Channel, Chunk, FinishReason, Json, Lane, Media, MediaData, MessageInfo, Text, Usage,
 };
 
 use crate::output::{Leaf, Output};
 
 use super::{
-    Dialect, Event, object,
+    Dialect, Event,
+    chunks::{annotation, custom, finish, opaque},
     read::{error_info, is_filled, leaf, parse, plain},
 };
 use calls::{Calls, Fragment};
@@ -59,14 +60,18 @@ impl OpenAiChat {
             self.done(out);
             return Some(());
         }
-        let read = data.starts_with('{').then(|| object::read::<Wire<'_>>(data)).flatten();
-        let states_error = event.name == Some("error") || read.as_ref().is_some_and(|wire| wire.is_error(data));
-        let Some(wire) = read else {
-            let error = states_error.then(|| serde_json::from_str(data).map(error_info))?;
-            out.error(error.unwrap_or_else(|_| ErrorInfo::new(codes::ERROR).with_message(data)));
+        let is_named_error = event.name == Some("error");
+        if !is_named_error
+            && let Some(choice) = growth::of_event(data)
+            && let Some(progress) = self.choices.iter_mut().find(|known| known.begun && known.is(&choice))
+        {
+            progress.take(0, &choice, out);
             return Some(());
-        };
-        if !(wire.choices.is_some() || wire.usage.is_some() || states_error) || !self.has_room(&wire) {
+        }
+        let wire: Wire<'_> = data.starts_with('{').then(|| serde_json::from_str(data).ok())??;
+        let is_error = is_named_error || wire.object.as_str() == "error";
+        let is_known = wire.choices.is_some() || wire.usage.is_some() || stated_error(wire.error).is_some();
+        if !(is_known || is_error) || !self.has_room(&wire) {
             return None;
         }
         if self.id.is_none() {
@@ -79,11 +84,14 @@ impl OpenAiChat {
             filtered(Lane::TEXT, results, out);
         }
         let mut usage = wire.usage;
-        let mut error = wire.error.map(error_info);
-        for (at, choice) in wire.choices().enumerate() {
+        let mut error = stated_error(wire.error).map(|error| (error_info(error), error_place(error)));
+        for (at, choice) in wire.choices.iter().flatten().enumerate() {
             self.choice(at, choice, out);
             usage = usage.or(choice.usage);
-            error = error.or_else(|| choice.error.map(error_info));
+            error = error.or_else(|| {
+                let error = stated_error(choice.error)?;
+                Some((error_info(error), leaf("choices/*/error/message", &[at])))
+            });
         }
         if let Some(citations) = wire.citations.filter(|list| is_filled(Some(list)))
             && self.citations.as_ref().map(Json::as_str) != Some(citations.get())
@@ -92,18 +100,20 @@ impl OpenAiChat {
             out.push(annotation(Lane::TEXT, "citation", citations));
         }
         self.count(usage.or_else(|| parse::<XGroq<'_>>(wire.x_groq?)?.usage), out);
-        if error.is_none() && states_error {
-            error = serde_json::from_str(data).ok().map(error_info);
+        if error.is_none() && is_error {
+            let error_of = |whole| (error_info(whole), Leaf::new("message", [0; 4]));
+            error = serde_json::from_str(data).ok().map(error_of);
         }
-        if let Some(error) = error {
-            out.error(error);
+        if let Some((error, place)) = error {
+            out.error_at(error, place);
         }
         Some(())
     }
 
     fn has_room(&self, wire: &Wire<'_>) -> bool {
-        self.choices.len() + wire.choices().count() <= Self::MOST_CHOICES
-            || wire.choices().all(|choice| self.choices.iter().any(|known| known.is(choice)))
+        let choices = wire.choices.as_deref().unwrap_or_default();
+        self.choices.len() + choices.len() <= Self::MOST_CHOICES
+            || choices.iter().all(|choice| self.choices.iter().any(|known| known.is(choice)))
     }
 
     fn choice(&mut self, at: usize, choice: &Choice<'_>, out: &mut Output) {
@@ -177,7 +187,7 @@ impl Progress {
             }
             (Some(piece), Some(other)) => {
                 out.delta(text, piece, leaf("choices/*/delta/content", &[at]));
-                out.push(Body::Custom(Box::new(Custom { name: "text".into(), value: Json::string(other) })));
+                out.push(Chunk::custom("text", Json::string(other)));
             }
         }
         if let Some(delta) = delta {
@@ -228,14 +238,13 @@ impl Progress {
             }
             (Some((text, names)), ..) => {
                 out.delta(lane, text, leaf(names.path(None), &[at]));
-                out.push(custom("delta.reasoning_details", raw));
+                out.push(Chunk::custom("delta.reasoning_details", raw.map_or_else(|| Json::string(""), Json::from)));
             }
         }
         for detail in &details {
             for (form, data) in [("signature", &detail.signature), ("encrypted", &detail.data)] {
                 if let Some(data) = data.filled() {
-                    let opaque = Opaque { lane, form: Text::from_static(form), data: data.into() };
-                    out.push(Body::Opaque(Box::new(opaque)));
+                    out.push(opaque(lane, form, data));
                 }
             }
         }
@@ -258,12 +267,12 @@ impl Progress {
                         let place = leaf("choices/*/delta/content/*/thinking/*/text", &[at, place, inner]);
                         match parse::<Part<'_>>(thought).filter(|thought| thought.text.get().is_some()) {
                             Some(thought) => out.delta(reasoning, thought.text, place),
-                            None => out.push(custom("delta.content.thinking", Some(thought))),
+                            None => out.push(custom("delta.content.thinking", thought)),
                         }
                     }
                 }
                 ("image_url", _) if part.image_url.is_some() => self.image(part.image_url, out),
-                _ => out.push(custom("delta.content", Some(raw))),
+                _ => out.push(custom("delta.content", raw)),
             }
         }
     }
@@ -271,7 +280,7 @@ impl Progress {
     /// A field of a delta that few events have. What is not known here but holds text is shown, lest it pass unseen.
     fn rare(&mut self, at: usize, key: &str, value: &RawValue, out: &mut Output) {
         if self.known(at, key, value, out).is_none() && value.get().contains('"') && is_filled(Some(value)) {
-            out.push(custom(&format!("delta.{key}"), Some(value)));
+            out.push(custom(&format!("delta.{key}"), value));
         }
     }
 
@@ -323,10 +332,7 @@ impl Progress {
         };
         match self.calls.take(self.lane(Channel::Arguments), fragment, out) {
             Some(lane) => out.delta(lane, arguments, place),
-            None => out.push(Body::Custom(Box::new(Custom {
-                name: "delta.tool_calls".into(),
-                value: Json::string(&arguments),
-            }))),
+            None => out.push(Chunk::custom("delta.tool_calls", Json::string(&arguments))),
         }
     }
 
@@ -346,8 +352,8 @@ impl Progress {
 
     /// The whole message, which some servers send in every event or as the only one.
     fn whole(&mut self, at: usize, raw: &RawValue, out: &mut Output) {
-        let Some(message) = object::read::<Delta<'_>>(raw.get()) else {
-            out.push(custom("message", Some(raw)));
+        let Some(message) = parse::<Delta<'_>>(raw) else {
+            out.push(custom("message", raw));
             return;
         };
         for (channel, text, path) in [
@@ -375,14 +381,14 @@ impl Progress {
                     }
                 }
                 (key, _) if value.get().contains('"') && is_filled(Some(value)) => {
-                    out.push(custom(&format!("message.{key}"), Some(value)));
+                    out.push(custom(&format!("message.{key}"), value));
                 }
                 _ => {}
             }
         }
         if let Content::Parts(parts) = &message.content {
             for part in parts {
-                out.push(custom("message.content", Some(part)));
+                out.push(custom("message.content", part));
             }
         }
     }
@@ -393,7 +399,7 @@ impl Progress {
             out.stated_end = out.stated_end.take().or(stated);
         } else if !self.finished {
             self.finished = true;
-            out.push(Body::Finish(Box::new(Finish { choice: self.choice, reason, stated })));
+            out.push(finish(self.choice, reason, stated));
         }
     }
 }
@@ -431,6 +437,17 @@ impl Names {
     }
 }
 
+/// Some servers have the key in every event, with nothing in it.
+fn stated_error(error: Option<&RawValue>) -> Option<&RawValue> {
+    error.filter(|error| error.get().starts_with(['{', '"']) && is_filled(Some(error)))
+}
+
+/// Where the message of an error stands: in an object or alone.
+fn error_place(error: &RawValue) -> Leaf {
+    let path = if error.get().starts_with('{') { "error/message" } else { "error" };
+    Leaf::new(path, [0; 4])
+}
+
 fn number(choice: &Choice<'_>) -> u16 {
     u16::try_from(choice.index.or_zero()).unwrap_or(u16::MAX)
 }
@@ -456,13 +473,4 @@ fn filtered(lane: Lane, results: &RawValue, out: &mut Output) {
     if results.get().contains("true") {
         out.push(annotation(lane, "safety", results));
     }
-}
-
-fn annotation(lane: Lane, form: &'static str, value: &RawValue) -> Body {
-    Body::Annotation(Box::new(Annotation { lane, form: Text::from_static(form), value: value.into() }))
-}
-
-fn custom(name: &str, value: Option<&RawValue>) -> Body {
-    let value = value.map_or_else(|| Json::string(""), Json::from);
-    Body::Custom(Box::new(Custom { name: name.into(), value }))
 }

@@ -100,6 +100,25 @@ impl<'a> Pull<'a> {
         serde_json::from_str(self.text.get(start..self.at)?).ok()
     }
 
+    /// A string, or null.
+    pub(super) fn string_or_null(&mut self) -> Option<Str<'a>> {
+        self.null().map(|()| Str::Unstated).or_else(|| self.string())
+    }
+
+    /// Null.
+    pub(super) fn null(&mut self) -> Option<()> {
+        self.space();
+        self.literal("null")
+    }
+
+    /// A value of any kind, as its JSON.
+    pub(super) fn raw(&mut self) -> Option<&'a str> {
+        self.space();
+        let start = self.at;
+        self.skip()?;
+        self.text.get(start..self.at)
+    }
+
     /// True or false.
     pub(super) fn flag(&mut self) -> Option<bool> {
         self.space();
@@ -282,6 +301,63 @@ mod tests {
     fn both_ways_of_reading_an_event_agree() {
         use Format::*;
         let cases: &[(Format, &str, &str, &[&str])] = &[
+            (
+                OpenAiChat,
+                "",
+                "delta",
+                &[
+                    r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}},{"index":1,"delta":{"role":"assistant"}}],"id":"c","model":"m"}"#,
+                    r#"{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"a\n","refusal":null,"token_id":7},"logprobs":null,"finish_reason":null}],"usage":null}"#,
+                    r#"{"choices":[{"index":1,"delta":{"content":"b","reasoning":"r","reasoning_content":"r","reasoning_details":[],"tool_calls":null},"content_filter_results":{"hate":{"filtered":false}}}]}"#,
+                    r#"{"choices":[{"index":0,"text":"c","delta":{"role":"assistant","content":"c"},"seed":1}]}"#,
+                    r#"{"choices":[{"index":0,"delta":{"refusal":"no"}}],"obfuscation":"x"}"#,
+                    r#"{"choices":[{"index":0,"delta":{"content":"d","tool_calls":[{"index":0,"id":"i","function":{"name":"f"}}]}}]}"#,
+                    r#"{"choices":[{"index":0,"delta":{"content":"e","annotations":[{"x":1}]},"logprobs":{"content":[{"token":"e"}]}}]}"#,
+                    r#"{"choices":[{"index":0,"delta":{"content":"f"},"content_filter_results":{"hate":{"filtered":true}}}]}"#,
+                    r#"{"choices":[{"index":0,"delta":{"content":"g"},"message":{"content":"abc"}}],"citations":["u"]}"#,
+                    r#"{"choices":[{"index":0,"delta":{"content":"h"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}"#,
+                    r#"{"choices":[{"index":0,"delta":{"content":"i"}},{"index":1,"delta":{"content":"j"}}]}"#,
+                    r#"{"choices":[{"index":2,"delta":{"content":"new"}}]}"#,
+                    r#"{"choices":[{"index":0,"delta":{"content":"k"},"error":{"code":"x"}}]}"#,
+                ],
+            ),
+            (
+                OpenAiCompletions,
+                "",
+                "text",
+                &[
+                    r#"{"choices":[{"text":"a","index":0}]}"#,
+                    r#"{"choices":[{"text":"b","index":0,"logprobs":null,"finish_reason":null}],"model":"m"}"#,
+                    r#"{"choices":[{"text":"c","index":0,"logprobs":{"tokens":["c"]},"finish_reason":"length"}]}"#,
+                ],
+            ),
+            (
+                CohereV2,
+                "",
+                "delta",
+                &[
+                    r#"{"type":"content-start","index":3,"delta":{"message":{"content":{"type":"thinking","thinking":""}}}}"#,
+                    r#"{"type":"content-delta","index":3,"delta":{"message":{"content":{"thinking":"hm"}}}}"#,
+                    r#"{"index":4,"delta":{"message":{"content":{"text":"a\"b"}}},"type":"content-delta"}"#,
+                    r#"{"type":"content-delta","index":4,"delta":{"message":{"content":{"text":"c"}}},"logprobs":{}}"#,
+                    r#"{"type":"tool-plan-delta","delta":{"message":{"tool_plan":"p"}}}"#,
+                ],
+            ),
+            (
+                Ollama,
+                "",
+                "done",
+                &[
+                    r#"{"model":"m","message":{"role":"assistant","content":"a"},"done":false}"#,
+                    r#"{"model":"m","created_at":"t","message":{"role":"assistant","content":"b\n"},"done":false}"#,
+                    r#"{"message":{"content":"","thinking":"hm"},"done":false}"#,
+                    r#"{"message":{"content":"c","thinking":"d"},"done":false}"#,
+                    r#"{"response":"e","done":false}"#,
+                    r#"{"response":"","thinking":"f","done":false}"#,
+                    r#"{"response":"g","done":false,"logprobs":[{"token":"g"}]}"#,
+                    r#"{"message":{"content":"h"},"done":true,"done_reason":"stop","eval_count":1}"#,
+                ],
+            ),
             (
                 AnthropicMessages,
                 "",

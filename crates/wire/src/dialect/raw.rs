@@ -1,10 +1,10 @@
 //! No known format: an event is an error, if it states one as most providers do, or a `raw` chunk.
 
-use streamkeeper_contract::{Body, Finish, FinishReason, Raw, Text};
+use streamkeeper_contract::{Body, FinishReason, Raw, Text};
 
 use crate::output::Output;
 
-use super::{Dialect, Event, error_event};
+use super::{Dialect, Event, chunks::finish, error_event};
 
 /// Reads anything. A clean end of the body is the end: nothing else can be told.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl Dialect for Anything {
     fn finish(&mut self, out: &mut Output) {
         out.ended = true;
         if !out.failed {
-            out.push(Body::Finish(Box::new(Finish { choice: 0, reason: FinishReason::Unstated, stated: None })));
+            out.push(finish(0, FinishReason::Unstated, None));
         }
     }
 }

@@ -65,18 +65,21 @@ fn the_end_mark_finishes_what_stated_no_finish() {
 #[test]
 fn an_error_in_the_stream_is_told_once_and_no_finish_follows() {
     for (event, error) in [
-        (("error", r#"{"error":{"message":"no","code":"tool_use_failed","type":"x"}}"#), "error tool_use_failed no"),
-        (("error", r#"{"message":"no","type":"server_error"}"#), "error server_error no"),
+        (
+            ("error", r#"{"error":{"message":"no","code":"tool_use_failed","type":"x"}}"#),
+            "error tool_use_failed no @error/message",
+        ),
+        (("error", r#"{"message":"no","type":"server_error"}"#), "error server_error no @message"),
         (("error", "no"), "error error no"),
         (
             ("", r#"{"error":{"code":400,"message":"no"},"choices":[{"index":0,"delta":{"content":""}}]}"#),
-            "error 400 no",
+            "error 400 no @error/message",
         ),
-        (("", r#"{"error":"no"}"#), "error error no"),
-        (("", r#"{"object":"error","message":"no","code":40303}"#), "error 40303 no"),
+        (("", r#"{"error":"no"}"#), "error error no @error"),
+        (("", r#"{"object":"error","message":"no","code":40303}"#), "error 40303 no @message"),
         (
             ("", r#"{"choices":[{"index":0,"delta":{},"finish_reason":"error","error":{"code":502,"message":"no"}}]}"#),
-            "error 502 no",
+            "error 502 no @choices/0/error/message",
         ),
     ] {
         let text = delta(r#""content":"a""#);
@@ -100,7 +103,7 @@ fn usage_beside_an_error_comes_before_it() {
             "content_delta 0.0/text \"a\" @choices/0/delta/content",
             "finish 0 length (length)",
             "usage in 1 | in 1",
-            "error 400 -",
+            "error 400 - @error/message",
         ],
     );
 }
@@ -474,7 +477,7 @@ fn what_fits_no_rule_becomes_raw_and_the_stream_goes_on() {
 // spec 2.10
 #[test]
 fn wrong_types_in_what_is_not_text_lose_no_text() {
-    let odd = r#"{"id":7,"object":[],"model":{"x":1},"choices":[{"index":"0","delta":{"role":1,"content":"a","tool_calls":{},"annotations":7,"audio":"x","images":null},"finish_reason":false,"logprobs":"x"}],"usage":7}"#;
+    let odd = r#"{"error":{},"id":7,"object":[],"model":{"x":1},"choices":[{"index":"0","delta":{"role":1,"content":"a","tool_calls":{},"annotations":7,"audio":"x","images":null},"finish_reason":false,"logprobs":"x","error":false}],"usage":7}"#;
     assert_eq!(
         lines(CHAT, &[odd]),
         ["message_start - - -", "content_delta 0.0/text \"a\" @choices/0/delta/content", "custom delta.audio \"x\"",]

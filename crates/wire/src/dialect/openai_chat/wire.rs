@@ -9,100 +9,49 @@ use serde::{
 use serde_json::value::RawValue;
 use streamkeeper_contract::{Stated, Usage};
 
-use super::super::{
-    object::{Few, Fill, Slot, objects},
-    read::{Num, Str, Word, parse},
-};
+use super::super::read::{Num, Str, Word, parse};
 
-objects! {
-    pub(super) struct Wire<'a> {
-        "id" => pub(super) id: Word<'a>,
-        "model" => pub(super) model: Word<'a>,
-        "choices" => pub(super) choices: Option<Few<Choice<'a>>>,
-        "usage" => pub(super) usage: Option<&'a RawValue>,
-        "error" => pub(super) error: Option<&'a RawValue>,
-        "citations" => pub(super) citations: Option<&'a RawValue>,
-        "prompt_filter_results" => pub(super) prompt_filter_results: Option<&'a RawValue>,
-        "x_groq" => pub(super) x_groq: Option<&'a RawValue>,
-    }
-
-    pub(super) struct Choice<'a> {
-        "index" => pub(super) index: Num,
-        "delta" => pub(super) delta: Option<Delta<'a>>,
-        "text" => pub(super) text: Str<'a>,
-        "finish_reason" => pub(super) finish_reason: Word<'a>,
-        "logprobs" => pub(super) logprobs: Option<&'a RawValue>,
-        "message" => pub(super) message: Option<&'a RawValue>,
-        "usage" => pub(super) usage: Option<&'a RawValue>,
-        "error" => pub(super) error: Option<&'a RawValue>,
-        "content_filter_results" => pub(super) content_filter_results: Option<&'a RawValue>,
-    }
-
-    /// A part of content: `text`, `thinking` (a string or a list of parts), or another kind.
-    pub(super) struct Part<'a> {
-        "type" => pub(super) kind: Str<'a>,
-        "text" => pub(super) text: Str<'a>,
-        "thinking" => pub(super) thinking: Content<'a>,
-        "image_url" => pub(super) image_url: Option<&'a RawValue>,
-    }
-
-    /// A piece of a tool call, or all of it.
-    pub(super) struct Call<'a> {
-        "index" => pub(super) index: Num,
-        "id" => pub(super) id: Word<'a>,
-        "function" => pub(super) function: Option<Function<'a>>,
-        "custom" => pub(super) custom: Option<Function<'a>>,
-    }
-
-    pub(super) struct Function<'a> {
-        "name" => pub(super) name: Word<'a>,
-        "arguments" => pub(super) arguments: Option<&'a RawValue>,
-        "input" => pub(super) input: Option<&'a RawValue>,
-    }
-
-    /// An entry of `reasoning_details`.
-    pub(super) struct Detail<'a> {
-        "text" => pub(super) text: Str<'a>,
-        "summary" => pub(super) summary: Str<'a>,
-        "signature" => pub(super) signature: Str<'a>,
-        "data" => pub(super) data: Str<'a>,
-    }
-
-    pub(super) struct XGroq<'a> {
-        "usage" => pub(super) usage: Option<&'a RawValue>,
-    }
-
-    pub(super) struct Audio<'a> {
-        "data" => pub(super) data: Str<'a>,
-        "transcript" => pub(super) transcript: Str<'a>,
-    }
-
-    pub(super) struct ImageUrl<'a> {
-        "url" => pub(super) url: Str<'a>,
-    }
-
-    pub(super) struct Logprobs<'a> {
-        "content" => pub(super) content: Option<&'a RawValue>,
-        "refusal" => pub(super) refusal: Option<&'a RawValue>,
-        "tokens" => pub(super) tokens: Option<&'a RawValue>,
-    }
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Wire<'a> {
+    #[serde(borrow)]
+    pub(super) id: Word<'a>,
+    #[serde(borrow)]
+    pub(super) object: Word<'a>,
+    #[serde(borrow)]
+    pub(super) model: Word<'a>,
+    #[serde(borrow)]
+    pub(super) choices: Option<Vec<Choice<'a>>>,
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) citations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) prompt_filter_results: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) x_groq: Option<&'a RawValue>,
 }
 
-impl<'a> Wire<'a> {
-    pub(super) fn choices(&self) -> impl Iterator<Item = &Choice<'a>> {
-        self.choices.iter().flat_map(Few::iter)
-    }
-
-    /// Whether this event, whose text this is, says that it is an error.
-    pub(super) fn is_error(&self, data: &str) -> bool {
-        #[derive(Deserialize)]
-        struct Kind<'a> {
-            #[serde(borrow)]
-            object: Word<'a>,
-        }
-        let kind = || serde_json::from_str::<Kind<'_>>(data).is_ok_and(|kind| kind.object.as_str() == "error");
-        self.error.is_some() || (self.choices.is_none() && kind())
-    }
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Choice<'a> {
+    pub(super) index: Num,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) text: Str<'a>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Word<'a>,
+    #[serde(borrow)]
+    pub(super) logprobs: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content_filter_results: Option<&'a RawValue>,
 }
 
 /// A delta, or a whole message.
@@ -124,34 +73,34 @@ impl<'a> Delta<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Fill<'de> for Delta<'a> {
-    fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(Slot(self))
-    }
-}
-
-impl<'de: 'a, 'a> Visitor<'de> for Slot<'_, Delta<'a>> {
-    type Value = ();
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let delta = self.0;
-        while let Some(key) = map.next_key::<Str<'de>>()? {
-            match key.as_str() {
-                "content" => map.next_value_seed(Slot(&mut delta.content))?,
-                "role" => map.next_value_seed(Slot(&mut delta.role))?,
-                "reasoning_content" => map.next_value_seed(Slot(&mut delta.reasoning_content))?,
-                "reasoning" => map.next_value_seed(Slot(&mut delta.reasoning))?,
-                "refusal" => map.next_value_seed(Slot(&mut delta.refusal))?,
-                _ => {
-                    if let Some(value) = map.next_value::<Option<&RawValue>>()? {
-                        delta.rest.push((key, value));
+impl<'de: 'a, 'a> Deserialize<'de> for Delta<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DeltaVisitor;
+        impl<'de> Visitor<'de> for DeltaVisitor {
+            type Value = Delta<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Delta<'de>, A::Error> {
+                let mut delta = Delta::default();
+                while let Some(key) = map.next_key::<Str<'_>>()? {
+                    match key.as_str() {
+                        "content" => delta.content = map.next_value()?,
+                        "role" => delta.role = map.next_value()?,
+                        "reasoning_content" => delta.reasoning_content = map.next_value()?,
+                        "reasoning" => delta.reasoning = map.next_value()?,
+                        "refusal" => delta.refusal = map.next_value()?,
+                        _ => {
+                            if let Some(value) = map.next_value::<Option<&RawValue>>()? {
+                                delta.rest.push((key, value));
+                            }
+                        }
                     }
                 }
+                Ok(delta)
             }
         }
-        Ok(())
+        deserializer.deserialize_map(DeltaVisitor)
     }
 }
 
@@ -175,13 +124,6 @@ impl Content<'_> {
             Content::Text(text) => text.filled(),
             Content::Parts(_) => None,
         }
-    }
-}
-
-impl<'de: 'a, 'a> Fill<'de> for Content<'a> {
-    fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<(), D::Error> {
-        *self = Deserialize::deserialize(deserializer)?;
-        Ok(())
     }
 }
 
@@ -217,6 +159,54 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     }
 }
 
+/// A part of content: `text`, `thinking` (a string or a list of parts), or another kind.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Str<'a>,
+    #[serde(borrow)]
+    pub(super) text: Str<'a>,
+    #[serde(borrow)]
+    pub(super) thinking: Content<'a>,
+    #[serde(borrow)]
+    pub(super) image_url: Option<&'a RawValue>,
+}
+
+/// A piece of a tool call, or all of it.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Call<'a> {
+    pub(super) index: Num,
+    #[serde(borrow)]
+    pub(super) id: Word<'a>,
+    #[serde(borrow)]
+    pub(super) function: Option<Function<'a>>,
+    #[serde(borrow)]
+    pub(super) custom: Option<Function<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: Word<'a>,
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+}
+
+/// An entry of `reasoning_details`.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Detail<'a> {
+    #[serde(borrow)]
+    pub(super) text: Str<'a>,
+    #[serde(borrow)]
+    pub(super) summary: Str<'a>,
+    #[serde(borrow)]
+    pub(super) signature: Str<'a>,
+    #[serde(borrow)]
+    pub(super) data: Str<'a>,
+}
+
 impl Detail<'_> {
     /// Its text or, if it has none, its summary.
     pub(super) fn words(&self) -> &str {
@@ -245,6 +235,36 @@ impl Call<'_> {
             None => "choices/*/delta/tool_calls/*/custom/input",
         }
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct XGroq<'a> {
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Audio<'a> {
+    #[serde(borrow)]
+    pub(super) data: Str<'a>,
+    #[serde(borrow)]
+    pub(super) transcript: Str<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ImageUrl<'a> {
+    #[serde(borrow)]
+    pub(super) url: Str<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Logprobs<'a> {
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) refusal: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tokens: Option<&'a RawValue>,
 }
 
 /// Reads a usage object. Cached input is part of the prompt everywhere. Reasoning is part of the completion, but where the stated total
