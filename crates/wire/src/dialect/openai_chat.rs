@@ -200,7 +200,7 @@ impl Progress {
             }
         }
         if let Some(logprobs) = choice.logprobs.filter(|logprobs| has_logprobs(logprobs)) {
-            out.chunk(annotation(text, "logprobs", logprobs).into(), leaf("choices/*/logprobs", &[at]));
+            out.chunk(annotation(text, "logprobs", logprobs), leaf("choices/*/logprobs", &[at]));
         }
         if let Some(results) = choice.content_filter_results {
             filtered(text, results, out);
