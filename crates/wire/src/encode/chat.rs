@@ -75,7 +75,7 @@ impl Chat {
     fn arguments(&mut self, lane: Lane, text: &str, head: &Head, out: &mut Out<'_>) {
         let calls = &mut self.choices.entry(lane.choice).or_default().calls;
         // Arguments of a call that never began have nobody to belong to.
-        let Some(index) = calls.iter().position(|(known, _)| *known == lane) else { return };
+        let Some(index) = calls.iter().rposition(|(known, _)| *known == lane) else { return };
         calls[index].1 = true;
         let text = Quoted(text);
         delta(

@@ -261,6 +261,9 @@ impl Head {
     }
 }
 
+/// The most lanes whose snapshots are told from new text.
+const MAX_LANES: usize = 64 * 1024;
+
 /// What was said so far.
 #[derive(Debug, Default)]
 struct Seen {
@@ -279,9 +282,9 @@ impl Seen {
         self.new_text = false;
         match chunk.body() {
             Body::Delta { lane, .. } => {
-                self.lanes.insert(*lane);
+                self.meet(*lane);
             }
-            Body::Snapshot(snapshot) => self.new_text = self.lanes.insert(snapshot.lane),
+            Body::Snapshot(snapshot) => self.new_text = self.meet(snapshot.lane),
             Body::Usage(usage) => self.usage.get_or_insert_default().update(usage),
             Body::Finish(finish) => {
                 self.finish.get_or_insert_with(|| finish.reason.clone());
@@ -290,6 +293,11 @@ impl Seen {
             Body::End(_) => self.over = true,
             _ => {}
         }
+    }
+
+    /// Whether a lane is new. Past the limit none is, so that nothing is written twice.
+    fn meet(&mut self, lane: Lane) -> bool {
+        self.lanes.len() < MAX_LANES && self.lanes.insert(lane)
     }
 
     /// The text that a chunk adds to its lane.

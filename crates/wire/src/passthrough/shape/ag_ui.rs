@@ -4,7 +4,7 @@ use streamkeeper_contract::{Chunk, Lane, ToolCall};
 
 use crate::json::{Quoted, string_at};
 
-use super::{Ending, Event, Shape, Template};
+use super::{Ending, Event, MAX_TRACKED, Shape, Template};
 
 /// One run.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ impl Shape for AgUi {
             kind => {
                 for (start, end, name) in PAIRS {
                     let id = || if name.is_empty() { String::new() } else { member(json, name).unwrap_or_default() };
-                    if kind == *start {
+                    if kind == *start && self.open.len() < MAX_TRACKED {
                         self.open.push((end, name, id()));
                     } else if kind == *end
                         && let id = id()

@@ -4,7 +4,7 @@ use streamkeeper_contract::{Body, Channel, Chunk, Lane, ToolCall};
 
 use crate::json::{Edits, Entries, Quoted, find, number_at, string_at};
 
-use super::{Before, Ending, Event, Shape, Shift, Template};
+use super::{Before, Ending, Event, MAX_TRACKED, Shape, Shift, Template};
 use crate::passthrough::{splice::object, template::identity_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +116,12 @@ impl Blocks {
             "message_stop" if self.words == Words::Anthropic => Kind::Over,
             "result" if self.words == Words::ClaudeCode => Kind::Over,
             _ => Kind::Other,
+        }
+    }
+
+    fn open_block(&mut self, written: u64) {
+        if !self.open.contains(&written) && self.open.len() < MAX_TRACKED {
+            self.open.push(written);
         }
     }
 
@@ -267,7 +273,7 @@ impl Shape for Blocks {
             Kind::Start => {
                 let index = index.unwrap_or(0);
                 self.last = index;
-                self.open.push(self.shift.apply(index));
+                self.open_block(self.shift.apply(index));
             }
             Kind::Stop => {
                 let index = self.shift.apply(index.unwrap_or(0));
@@ -283,10 +289,7 @@ impl Shape for Blocks {
             {
                 // A block of text that has no start of its own.
                 self.last = index;
-                let index = self.shift.apply(index);
-                if !self.open.contains(&index) {
-                    self.open.push(index);
-                }
+                self.open_block(self.shift.apply(index));
             }
         }
     }
@@ -306,7 +309,7 @@ impl Shape for Blocks {
         self.shift.pull(index);
         self.shift.open(index);
         let written = self.shift.apply(index);
-        self.open.push(written);
+        self.open_block(written);
         match self.reopen(written, channel) {
             Some(event) => Before::Insert(event),
             None => Before::Write,
@@ -323,7 +326,7 @@ impl Shape for Blocks {
 
     fn left_out(&mut self, name: Option<&str>, json: &str) {
         let starts = matches!(self.kind(name, json), Kind::Start);
-        if let (true, Some(index)) = (starts, self.index(json)) {
+        if let (true, Some(index)) = (starts && self.gone.len() < MAX_TRACKED, self.index(json)) {
             self.shift.close(index);
             self.gone.push(index);
         }
@@ -343,8 +346,8 @@ impl Shape for Blocks {
             }
             self.suspended = Some((index, lane.channel));
         }
-        let new = self.shift.apply(index + 1);
-        self.shift.open(index + 1);
+        let new = self.shift.apply(index.saturating_add(1));
+        self.shift.open(index.saturating_add(1));
         events.extend([self.start_tool(new, call), self.input(new, call), self.stop(new)]);
         Some(events)
     }

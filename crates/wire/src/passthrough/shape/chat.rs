@@ -6,11 +6,13 @@ use streamkeeper_contract::{Body, Chunk, Lane, ToolCall};
 
 use crate::json::{Edits, Quoted, find, number_at};
 
-use super::{Choices, Ending, Event, Shape, Shift, Template};
+use super::{Choices, Ending, Event, MAX_TRACKED, Shape, Shift, Template};
 use crate::passthrough::template::identity_of;
 
 /// Members of the object itself.
 const HEAD: &[&str] = &["id", "object", "created", "model", "system_fingerprint", "service_tier", "provider"];
+
+const CHUNK: &str = "chat.completion.chunk";
 
 /// What both know of the stream.
 #[derive(Debug, Default)]
@@ -35,17 +37,20 @@ impl Stream {
         self.done |= json.trim() == "[DONE]";
     }
 
-    /// An object with these further members.
-    fn object(&self, members: &str) -> Event {
-        let comma = if self.head.is_empty() { "" } else { "," };
-        Event::unnamed(format!("{{{}{comma}{members}}}", self.head))
+    /// An object with these further members. `kind` is what it is called if no event has said so yet.
+    fn object(&self, kind: &str, members: &str) -> Event {
+        let head = match self.head.as_str() {
+            "" => format!(r#""id":"","object":"{kind}","created":0,"model":"""#),
+            head => head.to_owned(),
+        };
+        Event::unnamed(format!("{{{head},{members}}}"))
     }
 
-    fn ending(&mut self, ending: &Ending<'_>, choice: impl Fn(u16) -> String) -> Vec<Event> {
+    fn ending(&mut self, ending: &Ending<'_>, kind: &str, choice: impl Fn(u16) -> String) -> Vec<Event> {
         if std::mem::replace(&mut self.done, true) {
             return Vec::new();
         }
-        let mut events: Vec<_> = self.choices.unfinished().into_iter().map(|i| self.object(&choice(i))).collect();
+        let mut events: Vec<_> = self.choices.unfinished().into_iter().map(|i| self.object(kind, &choice(i))).collect();
         if !ending.is_stop {
             events.push(Event::unnamed(ending.openai_error()));
         }
@@ -119,7 +124,7 @@ impl Shape for Chat {
 
     fn left_out(&mut self, _: Option<&str>, json: &str) {
         for choice in find(json, "choices/#").into_iter().map(|range| &json[range]) {
-            let calls = self.calls.entry(number_at(choice, "index").unwrap_or(0)).or_default();
+            let Some(calls) = self.calls_of(number_at(choice, "index").unwrap_or(0)) else { continue };
             for call in find(choice, "delta/tool_calls/#").into_iter().map(|range| &choice[range]) {
                 if !find(call, "function/name").is_empty() {
                     let index = number_at(call, "index").unwrap_or(calls.next);
@@ -132,17 +137,17 @@ impl Shape for Chat {
 
     fn tool_call(&mut self, call: &ToolCall, lane: Lane, template: Option<&Template>) -> Option<Vec<Event>> {
         let choice = template.and_then(|t| number_at(&t.json, "choices/#/index")).unwrap_or(u64::from(lane.choice));
-        let calls = self.calls.entry(choice).or_default();
+        let calls = self.calls_of(choice)?;
         let index = calls.shift.apply(calls.next);
         calls.shift.open(calls.next);
         let (id, name, arguments) = (Quoted(&call.id), Quoted(&call.name), Quoted(&call.arguments));
-        Some(vec![self.stream.object(&format!(
+        Some(vec![self.stream.object(CHUNK, &format!(
             r#""choices":[{{"index":{choice},"delta":{{"tool_calls":[{{"index":{index},"id":{id},"type":"function","function":{{"name":{name},"arguments":{arguments}}}}}]}},"finish_reason":null}}]"#
         ))])
     }
 
     fn ending(&mut self, ending: &Ending<'_>) -> Vec<Event> {
-        self.stream.ending(ending, |choice| {
+        self.stream.ending(ending, CHUNK, |choice| {
             format!(r#""choices":[{{"index":{choice},"delta":{{}},"finish_reason":"content_filter"}}]"#)
         })
     }
@@ -153,10 +158,18 @@ fn is_call(chunk: &Chunk) -> bool {
 }
 
 impl Chat {
+    /// The calls of a choice. `None` if there are too many choices.
+    fn calls_of(&mut self, choice: u64) -> Option<&mut Calls> {
+        if self.calls.len() >= MAX_TRACKED && !self.calls.contains_key(&choice) {
+            return None;
+        }
+        Some(self.calls.entry(choice).or_default())
+    }
+
     /// Notes the indices of the calls in an event that was written, with the provider's own numbers.
     fn count_calls(&mut self, json: &str) {
         for choice in find(json, "choices/#").into_iter().map(|range| &json[range]) {
-            let calls = self.calls.entry(number_at(choice, "index").unwrap_or(0)).or_default();
+            let Some(calls) = self.calls_of(number_at(choice, "index").unwrap_or(0)) else { continue };
             for call in find(choice, "delta/tool_calls/#").into_iter().map(|range| &choice[range]) {
                 let index = number_at(call, "index").unwrap_or(calls.next);
                 calls.next = calls.next.max(index.saturating_add(1));
@@ -189,7 +202,7 @@ impl Shape for Completions {
     }
 
     fn ending(&mut self, ending: &Ending<'_>) -> Vec<Event> {
-        self.stream.ending(ending, |choice| {
+        self.stream.ending(ending, "text_completion", |choice| {
             format!(r#""choices":[{{"text":"","index":{choice},"logprobs":null,"finish_reason":"content_filter"}}]"#)
         })
     }

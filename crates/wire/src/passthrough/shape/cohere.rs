@@ -4,7 +4,7 @@ use streamkeeper_contract::{Chunk, Lane, ToolCall};
 
 use crate::json::{Edits, Quoted, number_at, string_at};
 
-use super::{Before, Ending, Event, Shape, Shift, Template};
+use super::{Before, Ending, Event, MAX_TRACKED, Shape, Shift, Template};
 
 /// One message.
 #[derive(Debug, Default)]
@@ -41,6 +41,9 @@ impl Shape for Cohere {
 
     fn written(&mut self, name: Option<&str>, json: &str, _: &mut dyn Iterator<Item = &Chunk>) {
         let index = number_at(json, "index").unwrap_or(0);
+        if self.open.len() == MAX_TRACKED {
+            self.open.remove(0);
+        }
         match Self::kind(name, json).as_str() {
             "message-start" => self.begun = true,
             "content-start" => self.open.push(("content-end", index)),
@@ -77,7 +80,7 @@ impl Shape for Cohere {
     }
 
     fn left_out(&mut self, name: Option<&str>, json: &str) {
-        if Self::kind(name, json) == "tool-call-start" {
+        if Self::kind(name, json) == "tool-call-start" && self.gone.len() < MAX_TRACKED {
             let index = number_at(json, "index").unwrap_or(self.calls);
             self.calls = self.calls.max(index.saturating_add(1));
             self.shift.close(index);

@@ -23,6 +23,10 @@ use crate::{
 
 use super::template::Template;
 
+/// The most things of one kind that a shape keeps track of: open blocks, choices, places where something was put in. What comes beyond
+/// is written as it is, but not closed, counted or renumbered.
+const MAX_TRACKED: usize = 4096;
+
 /// An event to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
@@ -125,17 +129,28 @@ pub(super) struct Shift(Vec<(u64, i64)>);
 impl Shift {
     /// From here on, as the provider numbers, everything is one further.
     pub(super) fn open(&mut self, from: u64) {
-        self.0.push((from, 1));
+        self.add(from, 1);
     }
 
     /// Everything past this number is one less.
     pub(super) fn close(&mut self, number: u64) {
-        self.0.push((number.saturating_add(1), -1));
+        self.add(number.saturating_add(1), -1);
+    }
+
+    fn add(&mut self, from: u64, by: i64) {
+        if let Some(last) = self.0.last_mut().filter(|last| last.0 == from && (last.1 > 0) == (by > 0)) {
+            last.1 += by;
+        } else if self.0.len() < MAX_TRACKED {
+            self.0.push((from, by));
+        }
     }
 
     /// What was put in after `number` stands before it now.
     pub(super) fn pull(&mut self, number: u64) {
-        self.0.iter_mut().filter(|(from, by)| *from == number + 1 && *by > 0).for_each(|(from, _)| *from = number);
+        self.0
+            .iter_mut()
+            .filter(|(from, by)| *from == number.saturating_add(1) && *by > 0)
+            .for_each(|(from, _)| *from = number);
     }
 
     pub(super) fn apply(&self, number: u64) -> u64 {
@@ -211,7 +226,7 @@ impl Choices {
             match chunk.body() {
                 Body::Finish(finish) => {
                     self.open.retain(|choice| *choice != finish.choice);
-                    if !self.done.contains(&finish.choice) {
+                    if !self.done.contains(&finish.choice) && self.done.len() < MAX_TRACKED {
                         self.done.push(finish.choice);
                     }
                 }
@@ -226,7 +241,7 @@ impl Choices {
     }
 
     fn see(&mut self, choice: u16) {
-        if !self.open.contains(&choice) && !self.done.contains(&choice) && self.open.len() < 1024 {
+        if !self.open.contains(&choice) && !self.done.contains(&choice) && self.open.len() < MAX_TRACKED {
             self.open.push(choice);
         }
     }

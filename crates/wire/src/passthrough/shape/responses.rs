@@ -4,7 +4,7 @@ use streamkeeper_contract::{Lane, ToolCall};
 
 use crate::json::{Edits, Quoted, find, number_at, string_at};
 
-use super::{Before, Ending, Event, Shape, Shift, Template};
+use super::{Before, Ending, Event, MAX_TRACKED, Shape, Shift, Template};
 
 /// One response.
 #[derive(Debug, Default)]
@@ -114,7 +114,7 @@ impl Shape for Responses {
     }
 
     fn insert(&mut self, json: String, after: bool) -> String {
-        let number = (self.number + u64::from(after)).saturating_add_signed(self.sequence);
+        let number = self.number.saturating_add(u64::from(after)).saturating_add_signed(self.sequence);
         self.sequence += 1;
         let mut edits = Edits::default();
         find(&json, "sequence_number").into_iter().for_each(|range| edits.replace(range, number));
@@ -127,6 +127,7 @@ impl Shape for Responses {
         }
         let stated = string_at(json, "type");
         if stated.as_deref().or(name) == Some("response.output_item.added")
+            && self.gone.len() < MAX_TRACKED
             && let Some(index) = number_at(json, "output_index")
         {
             self.shift.close(index);
@@ -136,8 +137,11 @@ impl Shape for Responses {
 
     fn tool_call(&mut self, call: &ToolCall, _: Lane, template: Option<&Template>) -> Option<Vec<Event>> {
         let index = number_at(&template?.json, "output_index")?;
-        let place = self.shift.apply(index + 1);
-        self.shift.open(index + 1);
+        if self.items.len() == MAX_TRACKED {
+            return None;
+        }
+        let place = self.shift.apply(index.saturating_add(1));
+        self.shift.open(index.saturating_add(1));
         self.items.push((place, Self::item(call, "completed", &call.arguments)));
         let (item, arguments, name) = (Self::item_id(call), Quoted(&call.arguments), Quoted(&call.name));
         let item_id = Quoted(&item);
