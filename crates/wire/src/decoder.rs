@@ -5,6 +5,7 @@ use crate::{
     Format, Framing, WireError, detect,
     dialect::{Dialect, Event, error_event, error_of, reader},
     frame::{BOM, EVENT_BYTES, Frame, Framer},
+    json::mend,
     output::{Leaf, Output},
 };
 
@@ -281,6 +282,8 @@ impl Decoder {
         } else {
             self.stats.events += 1;
         }
+        let mended = mend(data);
+        let data = &*mended;
         let event = Event { name: frame.name, data };
         if self.looks_like.is_none() || !self.decided {
             const UNDECIDED: u64 = 8;

@@ -3,7 +3,7 @@
 //! Nothing here builds a value. Input that is no JSON gives `None` or finds nothing; it never panics and never recurses deeper than the
 //! path that is followed.
 
-use std::{fmt, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use crate::output::Leaf;
 
@@ -29,6 +29,30 @@ impl fmt::Display for Quoted<'_> {
         f.write_str(rest)?;
         f.write_str("\"")
     }
+}
+
+/// The same JSON with `\\ufffd` for each half of a surrogate pair that stands alone: JavaScript reads those, and Rust has no text for them.
+/// Every byte keeps its place.
+pub(crate) fn mend(json: &str) -> Cow<'_, str> {
+    let unit = |at: usize| {
+        let escape = json.as_bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(escape).ok()?, 16).ok()
+    };
+    let mut mended = Cow::Borrowed(json);
+    let mut at = 0;
+    while let Some(next) = json.as_bytes().get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
+        at += next;
+        at += match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                mended.to_mut().replace_range(at + 2..at + 6, "fffd");
+                6
+            }
+            (Some(_), _) => 6,
+            (None, _) => 2,
+        };
+    }
+    mended
 }
 
 /// Where the white space that starts at `at` ends.
@@ -339,6 +363,27 @@ mod tests {
         let found: Vec<_> =
             locate(json, &[Leaf::new(path, index)]).into_iter().map(|(_, range)| &json[range]).collect();
         assert_eq!(found, expected, "{path} in {json}");
+    }
+
+    // spec 2.10
+    #[test]
+    fn half_a_surrogate_pair_is_mended_in_its_place() {
+        for (json, expected) in [
+            (r#"{"a":"x"}"#, r#"{"a":"x"}"#),
+            (r#""\ud83d\ude00 \u00e4 \n""#, r#""\ud83d\ude00 \u00e4 \n""#),
+            (r#""a\ud83d""#, r#""a\ufffd""#),
+            (r#""\uDE00b""#, r#""\ufffdb""#),
+            (r#""\ud800\ud83d\ude00""#, r#""\ufffd\ud83d\ude00""#),
+            (r#""\ud83d\n""#, r#""\ufffd\n""#),
+            // The backslash is the text, or the escape is none.
+            (r#""\\ud83d""#, r#""\\ud83d""#),
+            (r#""\ud8+1""#, r#""\ud8+1""#),
+            (r#""\ud83""#, r#""\ud83""#),
+            ("\"\\ud8\u{20ac}\"", "\"\\ud8\u{20ac}\""),
+            ("\\", "\\"),
+        ] {
+            assert_eq!(mend(json), expected);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use streamkeeper_contract::{Body, Chunk, ErrorInfo, FinishReason, Lane, Stated, 
 
 use crate::{
     Format, base64,
+    json::mend,
     output::{Leaf, Output},
 };
 
@@ -83,7 +84,7 @@ impl BedrockInvoke {
             Some(inner) => inner,
             None => self.inner.insert(inner_reader(payload)?),
         };
-        inner.event(&Event { name: None, data: payload }, out);
+        inner.event(&Event { name: None, data: &mend(payload) }, out);
         if let Some(usage) = metrics_of(payload) {
             out.push(Body::Usage(Box::new(usage)));
         }

@@ -13,7 +13,7 @@ use futures_util::{
 };
 use proptest::prelude::*;
 use streamkeeper_contract::{Body, Chunk, Offset};
-use streamkeeper_wire::{DecodeError, DecodeExt, Decoder, Format, Framing, Limits, Stats, WireError};
+use streamkeeper_wire::{DecodeError, DecodeExt, Decoder, Format, Framing, Limits, Passthrough, Stats, WireError};
 
 use crate::{
     frames::{body, cut, message},
@@ -426,5 +426,42 @@ proptest! {
             }
         }
         prop_assert!(errors(&chunks).len() <= 1);
+    }
+}
+
+// spec 2.10: JavaScript reads what has no text here, so it may not go by unseen.
+#[test]
+fn half_a_surrogate_pair_is_text_that_cannot_be_said() {
+    for (format, event) in [
+        (Format::OpenAiChat, r#"data: {"choices":[{"index":0,"delta":{"content":"a\ud83d"}}]}"#),
+        (Format::OpenAiCompletions, r#"data: {"object":"text_completion","choices":[{"index":0,"text":"a\ud83d"}]}"#),
+        (
+            Format::OpenAiResponses,
+            r#"data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a\ud83d"}"#,
+        ),
+        (
+            Format::AnthropicMessages,
+            r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\ud83d"}}"#,
+        ),
+        (Format::Gemini, r#"data: {"candidates":[{"content":{"parts":[{"text":"a\ud83d"}]}}]}"#),
+        (Format::Ollama, r#"{"model":"m","message":{"role":"assistant","content":"a\ud83d"},"done":false}"#),
+        (
+            Format::CohereV2,
+            r#"data: {"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"a\ud83d"}}}}"#,
+        ),
+        (Format::AgUi, r#"data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a\ud83d"}"#),
+        (Format::Jsonl, r#"{"kind":"content_delta","text":"a\ud83d"}"#),
+    ] {
+        let body = format!("{event}\n\n");
+        let mut pass = Passthrough::new(Decoder::new(format));
+        let (mut chunks, mut out) = (Vec::new(), Vec::new());
+        pass.push(body.as_bytes()).unwrap();
+        let mut text = String::new();
+        while pass.next_frame(&mut chunks).unwrap() {
+            text.extend(chunks.iter().filter(|chunk| chunk.is_delta()).filter_map(Chunk::text));
+            pass.write(&chunks, &mut out).unwrap();
+        }
+        assert_eq!(text, "a\u{fffd}", "{}", format.name());
+        assert_eq!(String::from_utf8(out).unwrap().trim_end(), event, "{}", format.name());
     }
 }
