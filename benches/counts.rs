@@ -1,4 +1,4 @@
-//! Instructions, counted by callgrind: the same numbers on a busy machine. `cargo xtask gates` reads them and holds the budgets.
+//! Instructions, counted by callgrind: the same numbers on a busy machine.
 #![allow(missing_docs, reason = "the macros make public modules")]
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
