@@ -172,7 +172,16 @@ impl Chunk {
     }
 
     /// Which kind it is.
+    #[inline]
     pub fn kind(&self) -> ChunkKind {
+        // Nearly all chunks are deltas.
+        if let Body::Delta { lane, .. } = &self.body {
+            return lane.delta_kind();
+        }
+        self.kind_of_rare()
+    }
+
+    fn kind_of_rare(&self) -> ChunkKind {
         match &self.body {
             Body::Delta { lane, .. } => lane.delta_kind(),
             Body::RunStart(_) => ChunkKind::RunStart,
@@ -210,7 +219,16 @@ impl Chunk {
     }
 
     /// The lane it belongs to, if it belongs to one.
+    #[inline]
     pub fn lane(&self) -> Option<Lane> {
+        // Nearly all chunks are deltas.
+        if let Body::Delta { lane, .. } = &self.body {
+            return Some(*lane);
+        }
+        self.lane_of_rare()
+    }
+
+    fn lane_of_rare(&self) -> Option<Lane> {
         match &self.body {
             Body::Delta { lane, .. }
             | Body::ToolCallEnd(lane)
@@ -230,7 +248,16 @@ impl Chunk {
 
     /// The text a guard has to look at, if it carries any: a delta, a snapshot, whole arguments or a result, an error's message, or the
     /// JSON text of a structured chunk.
+    #[inline]
     pub fn text(&self) -> Option<&str> {
+        // Nearly all chunks are deltas.
+        if let Body::Delta { text, .. } = &self.body {
+            return Some(text);
+        }
+        self.text_of_rare()
+    }
+
+    fn text_of_rare(&self) -> Option<&str> {
         match &self.body {
             Body::Delta { text, .. } => Some(text),
             Body::Snapshot(snapshot) => Some(&snapshot.text),

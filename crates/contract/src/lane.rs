@@ -88,6 +88,7 @@ impl Lane {
     }
 
     /// The kind of a delta in this lane.
+    #[inline]
     pub const fn delta_kind(self) -> ChunkKind {
         match self.channel {
             Channel::Text => ChunkKind::ContentDelta,

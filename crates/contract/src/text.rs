@@ -39,6 +39,8 @@ impl Text {
 
 impl Deref for Text {
     type Target = str;
+
+    #[inline]
     fn deref(&self) -> &str {
         &self.0
     }
