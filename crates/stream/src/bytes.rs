@@ -171,17 +171,16 @@ impl ObservedBytes {
     fn pass_frame(&mut self) {
         let first = self.chunks.len();
         for chunk in self.frame.drain(..) {
-            match self.stack.pass(chunk) {
-                Some(passed) => {
-                    self.chunks.push(passed.chunk);
-                    self.indices.push(passed.index);
-                }
-                None => {
-                    while let Some(passed) = self.stack.take() {
-                        self.chunks.push(passed.chunk);
-                        self.indices.push(passed.index);
-                    }
-                }
+            if self.stack.passes(&chunk) {
+                let passed = self.stack.passed(chunk);
+                self.chunks.push(passed.chunk);
+                self.indices.push(passed.index);
+                continue;
+            }
+            self.stack.go_on(chunk);
+            while let Some(passed) = self.stack.take() {
+                self.chunks.push(passed.chunk);
+                self.indices.push(passed.index);
             }
         }
         if self.wire.write(&self.chunks[first..], &mut self.out).is_err() {

@@ -133,7 +133,11 @@ impl<T: StreamItem<S>, S: Default> Engine for Items<T, S> {
         Self { stack, state, started: Instant::now(), frame: 0, like: None, queue: VecDeque::new(), parts: Vec::new() }
     }
 
-    fn push(&mut self, mut item: T) -> Option<T> {
+    fn waits(&self) -> bool {
+        !self.queue.is_empty() || self.stack.waits()
+    }
+
+    fn passes(&mut self, item: &mut T) -> bool {
         if self.like.is_none() {
             self.like = item.like();
         }
@@ -148,9 +152,12 @@ impl<T: StreamItem<S>, S: Default> Engine for Items<T, S> {
                 Part::Fixed(chunk) => (chunk, PartKind::Fixed),
             };
             let meta = Meta { at, origin, ..Meta::default() };
-            let chunks: Chunks = match stack.pass(chunk.with_meta(meta)) {
-                Some(passed) => SmallVec::from_buf([passed]),
-                None => std::iter::from_fn(|| stack.take()).collect(),
+            let chunk = chunk.with_meta(meta);
+            let chunks: Chunks = if stack.passes(&chunk) {
+                SmallVec::from_buf([stack.passed(chunk)])
+            } else {
+                stack.go_on(chunk);
+                std::iter::from_fn(|| stack.take()).collect()
             };
             let is_same = chunks.len() == 1 && chunks.iter().all(|passed| is_own(&passed.chunk, origin));
             parts.push(Seen { kind, is_same, chunks });
@@ -158,10 +165,13 @@ impl<T: StreamItem<S>, S: Default> Engine for Items<T, S> {
         });
         if parts.iter().all(|part| part.is_same) {
             parts.drain(..).flat_map(|part| part.chunks).for_each(|passed| stack.deliver(passed.index, &passed.chunk));
-            return Some(item);
+            return true;
         }
+        false
+    }
+
+    fn go_on(&mut self, item: T) {
         self.rebuild(item);
-        None
     }
 
     fn next(&mut self) -> Option<Next<T>> {

@@ -88,18 +88,23 @@ pub trait Observable<A = ()>: Sized {
     type Quiet<E>;
 
     #[doc(hidden)]
-    fn quiet<E>(next: Next<Self>, error: Option<E>) -> (Option<Self::Quiet<E>>, Option<E>);
+    fn quiet_item<E>(self) -> Self::Quiet<E>;
+    /// The end, with the item that stands for it and the source's own error; an error that the type has no place for is kept.
+    #[doc(hidden)]
+    fn quiet_end<E>(item: Option<Self>, error: Option<E>, kept: &mut Option<E>) -> Option<Self::Quiet<E>>;
 }
 
 impl Observable for Chunk {
     type Engine = Stack;
     type Quiet<E> = Chunk;
 
-    fn quiet<E>(next: Next<Self>, error: Option<E>) -> (Option<Chunk>, Option<E>) {
-        match next {
-            Next::Item(chunk) => (Some(chunk), None),
-            Next::End(_, chunk) => (chunk, error),
-        }
+    fn quiet_item<E>(self) -> Chunk {
+        self
+    }
+
+    fn quiet_end<E>(item: Option<Chunk>, error: Option<E>, kept: &mut Option<E>) -> Option<Chunk> {
+        *kept = error;
+        item
     }
 }
 
@@ -107,11 +112,12 @@ impl<T: StreamItem<A>, A: Default> Observable<A> for T {
     type Engine = Items<T, A>;
     type Quiet<E> = Result<T, E>;
 
-    fn quiet<E>(next: Next<Self>, error: Option<E>) -> (Option<Result<T, E>>, Option<E>) {
-        match next {
-            Next::Item(item) => (Some(Ok(item)), None),
-            Next::End(..) => (error.map(Err), None),
-        }
+    fn quiet_item<E>(self) -> Result<T, E> {
+        Ok(self)
+    }
+
+    fn quiet_end<E>(_: Option<T>, error: Option<E>, _: &mut Option<E>) -> Option<Result<T, E>> {
+        error.map(Err)
     }
 }
 
@@ -174,26 +180,36 @@ impl<S, T: Observable<A>, E, A> Observed<S, T, E, A> {
 }
 
 impl<S: Stream<Item = Result<T, E>>, T: Observable<A>, E, A> Observed<S, T, E, A> {
-    /// What comes next. With the end comes the source's own error, if that was it.
+    /// What comes next: an item, or the end with the source's own error, if that was it.
     #[inline]
-    fn poll_item(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<(Next<T>, Option<E>)>> {
+    fn poll<R>(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        item: impl Fn(T) -> R,
+        end: impl FnOnce(Arc<Outcome>, Option<T>, Option<E>) -> Option<R>,
+    ) -> Poll<Option<R>> {
         let mut this = self.project();
         loop {
-            match this.engine.next() {
-                Some(Next::Item(item)) => return Poll::Ready(Some((Next::Item(item), None))),
-                Some(end) => {
-                    *this.is_over = true;
-                    return Poll::Ready(Some((end, this.error.take())));
+            if this.engine.waits() {
+                match this.engine.next() {
+                    Some(Next::Item(next)) => return Poll::Ready(Some(item(next))),
+                    Some(Next::End(outcome, last)) => {
+                        *this.is_over = true;
+                        return Poll::Ready(end(outcome, last, this.error.take()));
+                    }
+                    None => {}
                 }
-                None => {}
             }
             let Some(source) = this.source.as_mut().as_pin_mut() else { return Poll::Ready(None) };
-            match ready!(source.poll_next(cx)) {
-                Some(Ok(item)) => {
-                    if let Some(item) = this.engine.push(item) {
-                        return Poll::Ready(Some((Next::Item(item), None)));
-                    }
-                }
+            // An item is looked at where it lies, so that one that passes is moved once.
+            let mut polled = source.poll_next(cx);
+            let passes = match &mut polled {
+                Poll::Ready(Some(Ok(next))) => this.engine.passes(next),
+                _ => false,
+            };
+            match ready!(polled) {
+                Some(Ok(next)) if passes => return Poll::Ready(Some(item(next))),
+                Some(Ok(next)) => this.engine.go_on(next),
                 Some(Err(error)) => {
                     // The error is the terminal item, so it waits behind the text that its barrier releases.
                     *this.error = this.engine.fail(ErrorInfo::new(codes::SOURCE_ERROR)).then_some(error);
@@ -211,12 +227,10 @@ impl<S: Stream<Item = Result<T, E>>, T: Observable<A>, E, A> Stream for Observed
     type Item = Result<T, ObservedError<E>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Ready(match ready!(self.poll_item(cx)) {
-            Some((Next::Item(item), _)) => Some(Ok(item)),
-            Some((Next::End(..), Some(error))) => Some(Err(ObservedError::Source(error))),
-            Some((Next::End(outcome, item), None)) if outcome.is_finished() => item.map(Ok),
-            Some((Next::End(outcome, _), None)) => Some(Err(ObservedError::Ended(outcome))),
-            None => None,
+        self.poll(cx, Ok, |outcome, item, error| match error {
+            Some(error) => Some(Err(ObservedError::Source(error))),
+            None if outcome.is_finished() => item.map(Ok),
+            None => Some(Err(ObservedError::Ended(outcome))),
         })
     }
 }
@@ -260,12 +274,8 @@ impl<S: Stream<Item = Result<T, E>>, T: Observable<A>, E, A> Stream for Quiet<S,
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.project();
-        let Some((next, error)) = ready!(this.observed.poll_item(cx)) else { return Poll::Ready(None) };
-        let (item, error) = T::quiet(next, error);
-        if error.is_some() {
-            *this.error = error;
-        }
-        Poll::Ready(item)
+        let kept = this.error;
+        this.observed.poll(cx, T::quiet_item::<E>, |_, item, error| T::quiet_end(item, error, kept))
     }
 }
 
@@ -289,8 +299,17 @@ impl Engine for Stack {
     }
 
     #[inline]
-    fn push(&mut self, chunk: Chunk) -> Option<Chunk> {
-        self.transit(chunk)
+    fn waits(&self) -> bool {
+        Stack::waits(self)
+    }
+
+    #[inline]
+    fn passes(&mut self, chunk: &mut Chunk) -> bool {
+        Stack::passes(self, chunk)
+    }
+
+    fn go_on(&mut self, chunk: Chunk) {
+        Stack::go_on(self, chunk);
     }
 
     #[inline]
@@ -327,8 +346,11 @@ pub(crate) mod engine {
         type Item;
 
         fn new(stack: Stack) -> Self;
-        /// Takes an item, and gives it back if it passes as it is.
-        fn push(&mut self, item: Self::Item) -> Option<Self::Item>;
+        /// Whether there is something for the consumer before the source is asked again.
+        fn waits(&self) -> bool;
+        /// Takes an item. If it does not pass as it is, it is given to `go_on` next.
+        fn passes(&mut self, item: &mut Self::Item) -> bool;
+        fn go_on(&mut self, item: Self::Item);
         fn next(&mut self) -> Option<Next<Self::Item>>;
         fn finish(&mut self);
         fn fail(&mut self, error: ErrorInfo) -> bool;

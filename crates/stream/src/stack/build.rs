@@ -10,7 +10,7 @@ use streamkeeper_contract::{EndToken, FailureSink, Hook, Id};
 use super::{
     Outlet, Stack,
     account::Account,
-    hold::{Slot, State},
+    hold::{Slot, State, Who},
     lanes::Lanes,
     outlet::Fault,
 };
@@ -105,6 +105,7 @@ impl<'a> StackBuilder<'a> {
             call,
             limits,
             out: VecDeque::with_capacity(4),
+            met: None,
             todo: Vec::new(),
             position: Position::default(),
             account: Account::default(),
@@ -139,15 +140,9 @@ pub(crate) fn recorded_observers(observers: &Observers, ctx: &ObserverFactoryCon
 
 impl Stack {
     fn add(&mut self, registration: &Registration, ctx: &ObserverFactoryContext) {
-        let mut slot = Slot {
-            id: registration.id.clone(),
-            role: registration.role,
-            interest: Interest::ALL,
-            on_failure: registration.on_failure.clone(),
-            observer: None,
-            state: State::Active,
-            holds: Vec::new(),
-        };
+        let who =
+            Who { id: registration.id.clone(), role: registration.role, on_failure: registration.on_failure.clone() };
+        let mut slot = Slot { interest: Interest::ALL, state: State::Off, holds: Vec::new(), who: Box::new(who) };
         let made = catch_unwind(AssertUnwindSafe(|| (registration.factory)(ctx)))
             .map_err(|payload| (Hook::Factory, Fault::Panic(payload)))
             .and_then(|observer| {
@@ -158,7 +153,7 @@ impl Stack {
         let i = self.slots.len();
         match made {
             Ok((observer, interest)) => {
-                slot.observer = Some(observer);
+                slot.state = State::Active(observer);
                 slot.interest = interest;
                 self.slots.push(slot);
             }

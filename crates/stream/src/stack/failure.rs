@@ -5,7 +5,7 @@ use streamkeeper_contract::{Body, Chunk, ErrorInfo, Hook, Lane, Outcome, codes};
 use super::{
     Item, Stack, account,
     hold::{Mask, State},
-    outlet::Fault,
+    outlet::{Fault, discard},
     verdict::Deed,
 };
 use crate::{Action, Interest, OnFailure, Rule};
@@ -33,18 +33,19 @@ impl Stack {
 
     pub(super) fn disable(&mut self, i: usize, hook: Hook, fault: Fault) {
         let slot = &mut self.slots[i];
-        self.outlet.failed(&slot.id, hook, fault);
-        match &slot.on_failure {
-            OnFailure::PassThrough => slot.state = State::Off,
-            OnFailure::Placeholder(text) => {
-                let placeholder = text.clone();
-                slot.state = State::Masking(Mask { placeholder, replaced: Vec::new(), swallowed: Vec::new() });
-            }
-            OnFailure::Fail => {
-                slot.state = State::Off;
-                let error = ErrorInfo::new(codes::GUARD_FAILED).with_component(slot.id.clone());
-                self.end(Outcome::Failed { error });
-            }
+        self.outlet.failed(&slot.who.id, hook, fault);
+        let state = match &slot.who.on_failure {
+            OnFailure::Placeholder(text) => State::Masking(Box::new(Mask {
+                placeholder: text.clone(),
+                replaced: Vec::new(),
+                swallowed: Vec::new(),
+            })),
+            OnFailure::PassThrough | OnFailure::Fail => State::Off,
+        };
+        discard(std::mem::replace(&mut slot.state, state));
+        if slot.who.on_failure == OnFailure::Fail {
+            let error = ErrorInfo::new(codes::GUARD_FAILED).with_component(slot.who.id.clone());
+            self.end(Outcome::Failed { error });
         }
     }
 

@@ -30,19 +30,37 @@ impl Fingerprint {
 
     #[inline]
     pub(super) fn append(&mut self, text: &str) {
-        let mut shift = (self.len % 8) * 8;
-        self.len += text.len() as u64;
-        let (mut rest, mut hash) = (self.rest, self.hash);
-        for &byte in text.as_bytes() {
-            rest |= u64::from(byte) << shift;
-            shift += 8;
-            if shift == 64 {
-                hash = fold(hash ^ rest ^ SEED);
-                (rest, shift) = (0, 0);
-            }
+        let mut bytes = text.as_bytes();
+        while let Some((eight, rest)) = bytes.split_first_chunk() {
+            self.add(u64::from_le_bytes(*eight), 8);
+            bytes = rest;
         }
-        (self.rest, self.hash) = (rest, hash);
+        self.add(few(bytes), bytes.len() as u64);
     }
+
+    /// Adds the lowest bytes of a word, whose others are 0.
+    #[inline]
+    fn add(&mut self, word: u64, len: u64) {
+        let shift = (self.len % 8) * 8;
+        self.len += len;
+        self.rest |= word << shift;
+        if shift + len * 8 >= 64 {
+            self.hash = fold(self.hash ^ self.rest ^ SEED);
+            // A shift by 64 leaves nothing.
+            self.rest = word.checked_shr(64 - shift as u32).unwrap_or(0);
+        }
+    }
+}
+
+/// Up to seven bytes as a word.
+#[inline]
+fn few(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // The two overlap where there are fewer than eight.
+        let last = u64::from(u32::from_le_bytes(*last)) << ((bytes.len() - 4) * 8);
+        return u64::from(u32::from_le_bytes(*first)) | last;
+    }
+    bytes.iter().rev().fold(0, |word, byte| (word << 8) | u64::from(*byte))
 }
 
 /// Both halves of the product, so that every bit of the input moves every bit of the output.
@@ -61,10 +79,20 @@ mod tests {
         // spec 1.3
         let text = "The quick brown fox jumps über den lazy dog.";
         let whole = Fingerprint::of(text);
-        for cut in (0..text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+        for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
             let mut pieces = Fingerprint::of(&text[..cut]);
             pieces.append(&text[cut..]);
             assert_eq!(pieces, whole, "cut at {cut}");
+        }
+        for len in 1..12 {
+            let mut pieces = Fingerprint::default();
+            let mut rest = text;
+            while !rest.is_empty() {
+                let cut = (len..=rest.len()).find(|cut| rest.is_char_boundary(*cut)).unwrap_or(rest.len());
+                pieces.append(&rest[..cut]);
+                rest = &rest[cut..];
+            }
+            assert_eq!(pieces, whole, "in pieces of {len}");
         }
     }
 

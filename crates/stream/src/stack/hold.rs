@@ -4,22 +4,25 @@ use crate::{Interest, OnFailure, Role, StreamObserver};
 
 /// One observer of an invocation, with what it holds.
 pub(super) struct Slot {
-    pub(super) id: Id,
-    pub(super) role: Role,
     pub(super) interest: Interest,
-    pub(super) on_failure: OnFailure,
-    /// `None` if its factory failed.
-    pub(super) observer: Option<Box<dyn StreamObserver>>,
     pub(super) state: State,
     pub(super) holds: Vec<Hold>,
+    /// What is rarely asked for, so that the slots of a stack lie close together.
+    pub(super) who: Box<Who>,
+}
+
+pub(super) struct Who {
+    pub(super) id: Id,
+    pub(super) role: Role,
+    pub(super) on_failure: OnFailure,
 }
 
 pub(super) enum State {
-    Active,
+    Active(Box<dyn StreamObserver>),
     /// Failed, and the stream goes on without it.
     Off,
     /// Failed, and what it would have seen is masked.
-    Masking(Mask),
+    Masking(Box<Mask>),
 }
 
 /// What a failed observer's placeholder has done so far.
@@ -40,9 +43,8 @@ pub(super) struct Hold {
 }
 
 impl Slot {
-    /// Nothing has to be done for it before it is asked.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.holds.is_empty() && matches!(self.state, State::Active)
+    pub(super) fn is_active(&self) -> bool {
+        matches!(self.state, State::Active(_))
     }
 
     pub(super) fn hold_of(&self, lane: Lane) -> Option<usize> {

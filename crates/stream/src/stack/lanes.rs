@@ -6,11 +6,11 @@ use super::{account::text_len, fingerprint::Fingerprint};
 use crate::LaneText;
 
 /// The lanes, in order of appearance.
-#[derive(Default)]
 pub(super) struct Lanes {
     list: Vec<LaneState>,
     /// Where the last delta was: the next one is most often there.
     last: usize,
+    last_key: u64,
     limit: usize,
     /// How many positions there are.
     positions: usize,
@@ -70,15 +70,22 @@ pub(super) enum Repeats {
 
 impl Lanes {
     pub(super) fn new(limit: usize, positions: usize, edit_bytes: usize) -> Self {
-        Self { list: Vec::new(), last: 0, limit, positions, edit_bytes_left: edit_bytes }
+        Self { list: Vec::new(), last: 0, last_key: NO_LANE, limit, positions, edit_bytes_left: edit_bytes }
     }
 
     /// The lane, if it is counted. Opened by the first chunk that speaks of it.
     #[inline]
     pub(super) fn open(&mut self, lane: Lane) -> Option<&mut LaneState> {
-        if self.list.get(self.last).is_none_or(|state| state.lane != lane) {
+        if self.last_key != key(lane) {
             self.last = self.find(lane)?;
+            self.last_key = key(lane);
         }
+        self.list.get_mut(self.last)
+    }
+
+    /// The lane that was opened last, after [`open`](Lanes::open) gave one.
+    #[inline]
+    pub(super) fn opened_last(&mut self) -> Option<&mut LaneState> {
         self.list.get_mut(self.last)
     }
 
@@ -220,6 +227,14 @@ impl Lanes {
         self.edit(position, lane, old, new, 0);
     }
 }
+
+/// A lane in one word, which is compared at once.
+#[inline]
+fn key(lane: Lane) -> u64 {
+    u64::from(lane.choice) | u64::from(lane.part) << 16 | u64::from(lane.call) << 32 | (lane.channel as u64) << 48
+}
+
+const NO_LANE: u64 = u64::MAX;
 
 impl LaneState {
     fn new(lane: Lane) -> Self {

@@ -19,9 +19,8 @@ impl Stack {
         if matches!(slot.state, State::Masking(_)) {
             return self.mask(i, chunk);
         }
-        let is_active = matches!(slot.state, State::Active);
-        let looks = is_active && slot.interest.covers(&chunk);
-        let has_judged = slot.role != Role::Watcher && slot.interest.contains(lane.delta_kind());
+        let looks = slot.is_active() && slot.interest.covers(&chunk);
+        let has_judged = slot.who.role != Role::Watcher && slot.interest.contains(lane.delta_kind());
         match repeats {
             Repeats::Edited(text) => {
                 let mut meta = chunk.meta().clone();

@@ -7,7 +7,11 @@ use streamkeeper_contract::{
     Body, Channel, Chunk, Hook, Lane, Outcome, Piece, Release, SideEvent, Stop, Text, ToolCall, Verdict,
 };
 
-use super::{Answer, Item, Released, Stack, hold::Hold, outlet::Fault};
+use super::{
+    Answer, Item, Released, Stack,
+    hold::{Hold, State},
+    outlet::Fault,
+};
 use crate::{Action, ObserverContext, Rule, VerdictEntry};
 
 /// Calls made by observers are numbered from here, so that they cannot meet a provider's.
@@ -87,7 +91,7 @@ impl Stack {
         let slot = &mut self.slots[i];
         let hold = &slot.holds[at];
         let lane = hold.lane;
-        let Some(observer) = &mut slot.observer else { return };
+        let State::Active(observer) = &mut slot.state else { return };
         let mut ctx = ObserverContext {
             call: &self.call,
             position: self.position,
@@ -170,7 +174,7 @@ impl Stack {
 
     fn stop(&mut self, i: usize, code: Text, reason: Text) {
         let stop = Stop {
-            observer: self.slots[i].id.clone(),
+            observer: self.slots[i].who.id.clone(),
             code,
             reason,
             chunk_index: self.position.chunk_index,
