@@ -190,16 +190,10 @@ impl Lanes {
     /// A snapshot comes to a position. It is what the position has seen from here on.
     pub(super) fn compare(&mut self, position: usize, lane: Lane, text: &str) -> Repeats {
         let Some(state) = self.open(lane) else { return Repeats::Differs { was_edited: true } };
-        let entered = state.text;
         let earlier = state.earlier;
         let now = Fingerprint::of(text);
-        let before = match state.seen_by(position) {
-            Some(seen) => std::mem::replace(seen, now),
-            None => {
-                debug_assert!(entered == now, "it sees what entered");
-                earlier
-            }
-        };
+        // Where the positions are not apart, it sees what enters.
+        let before = state.seen_by(position).map_or(earlier, |seen| std::mem::replace(seen, now));
         let has_edits = |apart: &Apart| apart.edits.iter().any(|edit| edit.position == position);
         let apart = state.apart.as_deref();
         let forgot = apart.is_some_and(|apart| apart.forgot.contains(&position));
