@@ -1,7 +1,7 @@
 //! Everything that has to pass before a change lands. The quick checks come first, the tests last.
 
 use crate::{
-    arch, fixtures, peers,
+    arch, fixtures, gates, peers,
     run::{Result, cargo, cmd, root, step},
 };
 
@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result {
     })?;
     step("examples", arch::run_examples)?;
     step("conformance", || crate::conformance(&[]))?;
-    step("bench gates", bench_gates)?;
+    step("instruction gates", gates::run)?;
     step("fuzz, briefly", fuzz)?;
     step("tests with peers", || peers::run().and_then(|()| crate::test(&[])))
 }
@@ -43,15 +43,6 @@ fn each_crate_alone() -> Result {
         println!("ok   {}", package.name);
     }
     Ok(())
-}
-
-/// Allocations and instruction counts have budgets; nanoseconds are read by people.
-fn bench_gates() -> Result {
-    if !root().join("benches/Cargo.toml").exists() {
-        println!("there are no benches yet");
-        return Ok(());
-    }
-    cargo("test").args(["--release", "--quiet", "--package", "streamkeeper-benches"]).run()
 }
 
 /// A few seconds for each fuzz target. Needs nightly Rust and cargo-fuzz: the second is installed if only it is missing.

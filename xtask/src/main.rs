@@ -5,6 +5,7 @@
 mod arch;
 mod ci;
 mod fixtures;
+mod gates;
 mod peers;
 mod run;
 
@@ -22,6 +23,7 @@ usage: cargo xtask TASK
                           the vectors of crates/conformance against our crates, or against a command that speaks
                           the protocol of docs/conformance.md
   bench [ARGS]            the benches; ARGS go to `cargo bench`
+  gates                   the budgets for instructions, counted by valgrind, which is set up if it is not there
   arch                    the invariants of docs/architecture.md that a machine can check
   examples                every example, to its end
   fixtures [--check]      writes the binary fixtures of examples/streams, or checks that they are what they should be
@@ -46,6 +48,7 @@ fn task(args: &[&str]) -> Result {
         ["test", rest @ ..] => test(rest),
         ["conformance", rest @ ..] => conformance(rest),
         ["bench", rest @ ..] => cargo("bench").args(["--package", "streamkeeper-benches"]).args(rest).run(),
+        ["gates"] => gates::run(),
         ["arch"] => arch::check(),
         ["examples"] => arch::run_examples(),
         ["fixtures"] => fixtures::write(),
