@@ -133,7 +133,7 @@ mod tests {
         );
         assert_eq!(check(&counts), Ok(vec![]));
         counts.insert("decode/gemini".to_owned(), 201);
-        counts.insert("through_observers/eight".to_owned(), 1_000_000);
+        counts.insert("through_observers/eight".to_owned(), 1_000_000_000);
         let breaches = check(&counts).unwrap();
         assert!(breaches[0].contains("gemini") && breaches[1].contains("eight"), "{breaches:?}");
         counts.remove("bare_source");
