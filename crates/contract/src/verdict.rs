@@ -107,12 +107,14 @@ pub struct Release {
     keep: usize,
 }
 
-/// One part of a release. Its JSON form is an object with a `kind`: `text` or `tool_call`.
+/// One part of a release. Its JSON form is an object with a `kind`: `text`, `reasoning` or `tool_call`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Piece {
     /// Text in the lane itself.
     Text(Text),
+    /// Text in the reasoning of the same choice and part: thoughts that a model wrote into its answer. Only out of answer text.
+    Reasoning(Text),
     /// A whole tool call in a lane of its own, in the same choice. The stack gives it an id.
     ToolCall {
         /// The tool.
@@ -126,7 +128,7 @@ impl Piece {
     /// Bytes of text in it.
     pub fn len(&self) -> usize {
         match self {
-            Self::Text(text) => text.len(),
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
             Self::ToolCall { name, arguments } => name.len() + arguments.len(),
         }
     }

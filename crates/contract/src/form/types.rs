@@ -346,6 +346,10 @@ impl Object for Piece {
                 out.value("kind", "text")?;
                 out.value("text", text)
             }
+            Self::Reasoning(text) => {
+                out.value("kind", "reasoning")?;
+                out.value("text", text)
+            }
             Self::ToolCall { name, arguments } => {
                 out.value("kind", "tool_call")?;
                 out.value("name", name)?;
@@ -361,11 +365,15 @@ impl Object for Piece {
                 members!(members { text: value });
                 Self::Text(required(text, "text")?)
             }
+            "reasoning" => {
+                members!(members { text: value });
+                Self::Reasoning(required(text, "text")?)
+            }
             "tool_call" => {
                 members!(members { name: value, arguments: value });
                 Self::ToolCall { name: required(name, "name")?, arguments: required(arguments, "arguments")? }
             }
-            kind => return Err(A::Error::unknown_variant(kind, &["text", "tool_call"])),
+            kind => return Err(A::Error::unknown_variant(kind, &["text", "reasoning", "tool_call"])),
         })
     }
 }

@@ -85,6 +85,7 @@ fn every_other_type_has_a_form() {
         form(&Verdict::Buffer),
         form(&Verdict::from(Release::unchanged().keep(3))),
         form(&Verdict::from(Release::pieces([Piece::Text("a ".into()), call]))),
+        form(&Verdict::from(Release::pieces([Piece::Reasoning("hm".into())]))),
         form(&Verdict::from(Release::pieces([]))),
         form(&event),
         form(&failure),

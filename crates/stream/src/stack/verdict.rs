@@ -196,7 +196,7 @@ impl Stack {
                 return Err(Fault::Contract("only answer text can be amended to a tool call"));
             }
             let piece = Piece::ToolCall { name: call.name.clone(), arguments: call.arguments.clone() };
-            let call = self.piece(*lane, piece)?;
+            let call = self.piece(i, *lane, piece)?;
             self.lanes.edit(i, *lane, old, "", 0);
             return Ok(call.with_meta(meta));
         }
@@ -282,7 +282,7 @@ impl Stack {
         let changes = text != hold.text[..cut] || pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)));
         let mut chunks = Released::new();
         for piece in pieces {
-            chunks.push(self.piece(lane, piece)?.with_meta(meta.clone()));
+            chunks.push(self.piece(i, lane, piece)?.with_meta(meta.clone()));
         }
         let holds = &mut self.slots[i].holds;
         self.lanes.edit(i, lane, &holds[at].text[..cut], &text, kept);
@@ -297,9 +297,15 @@ impl Stack {
     }
 
     /// A piece as a chunk of a lane's choice.
-    fn piece(&mut self, lane: Lane, piece: Piece) -> Result<Chunk, Fault> {
+    fn piece(&mut self, i: usize, lane: Lane, piece: Piece) -> Result<Chunk, Fault> {
         match piece {
             Piece::Text(text) => Ok(Chunk::delta(lane, text)),
+            Piece::Reasoning(text) if lane.channel == Channel::Text => {
+                let lane = lane.in_channel(Channel::Reasoning);
+                self.lanes.part(i, lane);
+                Ok(Chunk::delta(lane, text))
+            }
+            Piece::Reasoning(_) => Err(Fault::Contract("only answer text can be released as reasoning")),
             Piece::ToolCall { name, arguments } => {
                 let call = DERIVED_CALLS
                     .checked_add(self.derived)

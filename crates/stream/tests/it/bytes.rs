@@ -10,7 +10,7 @@ use std::{
 use futures_executor::block_on;
 use futures_util::{StreamExt, stream};
 use streamkeeper_contract::{
-    Body, Chunk, ChunkKind, FailureReport, FailureSink, Lane, Outcome, Piece, Release, Verdict, id,
+    Body, Channel, Chunk, ChunkKind, FailureReport, FailureSink, Lane, Outcome, Piece, Release, Verdict, id,
 };
 use streamkeeper_stream::{
     Interest, InvocationResult, ObserveBytesExt, ObservedBytes, ObservedError, ObserverContext, Observers, Recorder,
@@ -274,6 +274,60 @@ fn what_the_format_cannot_say_is_reported() {
     let (out, observed) = observe_as(decoder, body.as_bytes(), &observers, 1000);
     assert!(!String::from_utf8(out).unwrap().contains("hi"), "what was withheld stays so");
     assert_eq!(observed.outcome().unwrap().code(), "finished");
+    assert_eq!(failures.0.lock().unwrap()[0].to_string(), "`passthrough` failed in on_chunk: not_run");
+}
+
+#[test]
+fn thoughts_made_out_of_an_answer_go_where_the_format_has_them() {
+    // spec 2.8, 3.6
+    let thought: fn(&mut ObserverContext<'_>) -> Verdict = |ctx| match ctx.pending().split_once("hm") {
+        Some((before, after)) => {
+            let pieces = [Piece::Text(before.into()), Piece::Reasoning("hm".into()), Piece::Text(after.into())];
+            Release::pieces(pieces).into()
+        }
+        None => Verdict::Continue,
+    };
+    let of = |chunks: &[Chunk], channel: Channel| -> String {
+        let is_of = |chunk: &&Chunk| chunk.is_delta() && chunk.lane().is_some_and(|lane| lane.channel == channel);
+        chunks.iter().filter(is_of).filter_map(Chunk::text).collect()
+    };
+    for (format, body) in [
+        (
+            Format::OpenAiChat,
+            "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a hm b\"}}]}\n\ndata: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        ),
+        (
+            Format::Ollama,
+            "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"a hm b\"},\"done\":false}\n{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n",
+        ),
+        (
+            Format::Ollama,
+            "{\"model\":\"m\",\"response\":\"a hm b\",\"done\":false}\n{\"model\":\"m\",\"response\":\"\",\"done\":true,\"done_reason\":\"stop\"}\n",
+        ),
+    ] {
+        let failures = Arc::new(Failures::default());
+        let observers = guarded(thought).failures(failures.clone());
+        let (out, observed) = observe_as(Decoder::new(format), body.as_bytes(), &observers, 1000);
+        let mut decoder = Decoder::new(format);
+        decoder.push(&out).unwrap();
+        decoder.finish().unwrap();
+        let chunks: Vec<Chunk> = std::iter::from_fn(|| decoder.next_chunk()).collect();
+        assert_eq!((of(&chunks, Channel::Text), of(&chunks, Channel::Reasoning)), ("a  b".into(), "hm".into()));
+        assert_eq!(observed.outcome().unwrap().code(), "finished");
+        assert!(failures.0.lock().unwrap().is_empty());
+    }
+    let failures = Arc::new(Failures::default());
+    let (out, _) = observe(
+        &own("support-chat.anthropic.sse"),
+        &guarded(|ctx| match ctx.lane().map(|lane| lane.channel) {
+            Some(Channel::Text) => Release::pieces([Piece::Reasoning(ctx.pending().into())]).into(),
+            _ => Verdict::Continue,
+        })
+        .failures(failures.clone()),
+        1000,
+    );
+    let chunks = decode("support-chat.anthropic.sse", Format::AnthropicMessages, &out);
+    assert_eq!(of(&chunks, Channel::Text), "");
     assert_eq!(failures.0.lock().unwrap()[0].to_string(), "`passthrough` failed in on_chunk: not_run");
 }
 

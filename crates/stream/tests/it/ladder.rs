@@ -19,7 +19,7 @@ fn opaque() -> Chunk {
 #[test]
 fn each_verdict_on_a_delta_does_what_it_says() {
     // spec 3.3
-    let cases: [(&str, OnChunk, &str); 9] = [
+    let cases: [(&str, OnChunk, &str); 10] = [
         ("continue", |_, _| Verdict::Continue, "text:a text:b finish:stop end:finished"),
         (
             "amend",
@@ -44,11 +44,30 @@ fn each_verdict_on_a_delta_does_what_it_says() {
             },
             "text:< call:look({}) text:> text:< call:look({}) text:> finish:stop end:finished",
         ),
+        (
+            "reasoning out of text",
+            |_, ctx| {
+                let thought = Piece::Reasoning(ctx.pending().into());
+                Release::pieces([Piece::Text("<".into()), thought, Piece::Text(">".into())]).into()
+            },
+            "text:< reasoning:a text:> text:< reasoning:b text:> finish:stop end:finished",
+        ),
     ];
     for (name, verdict, expected) in cases {
         let ran = run([guard(On::delta(verdict))], [text("a"), text("b"), finish()]);
         assert_eq!(ran.line(), expected, "{name}");
         assert_eq!(ran.failures, [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn only_answer_text_can_be_released_as_reasoning() {
+    // spec 3.6
+    for chunk in [reasoning("a"), arguments("a")] {
+        let thought = On::delta(|_, _| Release::pieces([Piece::Reasoning("b".into())]).into());
+        let ran = run([guard(thought)], [chunk]);
+        assert_eq!(ran.failures, ["guard on_chunk contract"]);
+        assert_eq!(ran.line(), "end:failed");
     }
 }
 

@@ -568,6 +568,7 @@ impl<'a> Plan<'a> {
             }
         }
         plan.move_calls(parts);
+        plan.move_other_lanes(parts);
         for (part, own) in parts.iter().zip(&plan.own) {
             if own.is_empty() && matches!(part.kind, ChunkKind::ToolCallStart | ChunkKind::ProviderToolStart) {
                 plan.withheld_calls.extend(part.lane);
@@ -613,6 +614,19 @@ impl<'a> Plan<'a> {
                 }
             }
             self.own[at] = rest;
+        }
+    }
+
+    /// Text that was put into another lane stands before this event.
+    fn move_other_lanes(&mut self, parts: &[Part]) {
+        for (part, own) in parts.iter().zip(&mut self.own).filter(|(part, _)| part.is_delta()) {
+            own.retain(|chunk| {
+                let stays = !chunk.is_delta() || chunk.lane() == part.lane;
+                if !stays {
+                    self.before.push((Cow::Borrowed(*chunk), part.lane));
+                }
+                stays
+            });
         }
     }
 

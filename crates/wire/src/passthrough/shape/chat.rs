@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use streamkeeper_contract::{Body, Chunk, Lane, ToolCall};
+use streamkeeper_contract::{Body, Channel, Chunk, Lane, ToolCall};
 
 use crate::json::{Edits, Quoted, find, number_at};
 
@@ -144,6 +144,18 @@ impl Shape for Chat {
         Some(vec![self.stream.object(CHUNK, &format!(
             r#""choices":[{{"index":{choice},"delta":{{"tool_calls":[{{"index":{index},"id":{id},"type":"function","function":{{"name":{name},"arguments":{arguments}}}}}]}},"finish_reason":null}}]"#
         ))])
+    }
+
+    /// Reasoning that an observer made out of answer text.
+    fn chunk(&mut self, chunk: &Chunk) -> Option<Event> {
+        let Body::Delta { lane: Lane { choice, channel: Channel::Reasoning, .. }, text } = chunk.body() else {
+            return None;
+        };
+        let text = Quoted(text);
+        Some(self.stream.object(
+            CHUNK,
+            &format!(r#""choices":[{{"index":{choice},"delta":{{"reasoning_content":{text}}},"finish_reason":null}}]"#),
+        ))
     }
 
     fn ending(&mut self, ending: &Ending<'_>) -> Vec<Event> {

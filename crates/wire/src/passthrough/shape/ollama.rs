@@ -1,6 +1,6 @@
 //! Ollama: lines, of which the last one is done.
 
-use streamkeeper_contract::{Chunk, Lane, ToolCall};
+use streamkeeper_contract::{Body, Channel, Chunk, Lane, ToolCall};
 
 use crate::json::{Quoted, find};
 use crate::passthrough::{splice::object, template::identity_of};
@@ -49,6 +49,17 @@ impl Shape for Ollama {
         Some(vec![self.line(&format!(
             r#""message":{{"role":"assistant","content":"","tool_calls":[{{"id":{id},"function":{{"name":{name},"arguments":{arguments}}}}}]}},"done":false"#
         ))])
+    }
+
+    /// Reasoning that an observer made out of answer text.
+    fn chunk(&mut self, chunk: &Chunk) -> Option<Event> {
+        let Body::Delta { lane: Lane { channel: Channel::Reasoning, .. }, text } = chunk.body() else { return None };
+        let text = Quoted(text);
+        Some(self.line(&if self.generates {
+            format!(r#""response":"","thinking":{text},"done":false"#)
+        } else {
+            format!(r#""message":{{"role":"assistant","content":"","thinking":{text}}},"done":false"#)
+        }))
     }
 
     fn ending(&mut self, ending: &Ending<'_>) -> Vec<Event> {
