@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use streamkeeper_contract::{Body, Channel, Chunk, FinishReason, Lane, Outcome, Stop, id};
 use streamkeeper_observers::{HaltOnPattern, RefusalSet};
 
-use self::common::{Ran, run};
+use self::common::{Ran, run, split};
 
 fn text(pieces: &[&str]) -> Vec<Chunk> {
     let finish = Chunk::finish(0, FinishReason::Stop);
@@ -155,13 +155,6 @@ fn the_window_is_16_kib_unless_said_otherwise() {
     assert!(stopped(&run(halt(), chunks(window))).is_none());
     assert!(stopped(&run(halt().window(100), chunks(200))).is_none());
     assert!(stopped(&run(halt().window(100_000), chunks(50_000))).is_some());
-}
-
-fn split<'t>(text: &'t str, cuts: &[prop::sample::Index]) -> Vec<&'t str> {
-    let mut at: Vec<_> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
-    at.extend([0, text.len()]);
-    at.sort_unstable();
-    at.windows(2).map(|pair| &text[pair[0]..pair[1]]).filter(|piece| !piece.is_empty()).collect()
 }
 
 static REFUSALS: LazyLock<regex::Regex> =

@@ -13,6 +13,7 @@ pub(crate) struct Ran {
 }
 
 /// Takes chunks through observers to the end, as a reader would.
+#[allow(dead_code, reason = "not every test asks for this much")]
 pub(crate) fn run(observers: impl Into<Observers>, chunks: impl IntoIterator<Item = Chunk>) -> Ran {
     let queue = Arc::new(EventQueue::bounded(10_000));
     let observers = observers.into().events(queue.clone());
@@ -35,4 +36,13 @@ pub(crate) fn run(observers: impl Into<Observers>, chunks: impl IntoIterator<Ite
     std::iter::from_fn(|| stack.pop()).for_each(&mut take);
     drop(stack);
     Ran { outcome: outcome.expect("every stream has an end"), text, events: queue.drain() }
+}
+
+/// A text cut at these places, without empty pieces.
+#[allow(dead_code, reason = "not every test cuts")]
+pub(crate) fn split<'t>(text: &'t str, cuts: &[proptest::sample::Index]) -> Vec<&'t str> {
+    let mut at: Vec<_> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
+    at.extend([0, text.len()]);
+    at.sort_unstable();
+    at.windows(2).map(|pair| &text[pair[0]..pair[1]]).filter(|piece| !piece.is_empty()).collect()
 }
