@@ -49,6 +49,8 @@ mod observer;
 mod recording;
 mod registration;
 mod stack;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 #[cfg(feature = "wire")]
 pub use bytes::{ObserveBytesExt, ObservedBody, ObservedBytes, QuietBody};

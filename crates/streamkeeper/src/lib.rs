@@ -99,11 +99,12 @@
 //! | [`wire`] | provider bytes to chunks and back | `wire` |
 //! | [`stream`] | observers, registrations, the stack, recordings | `stream` |
 //! | [`observers`] | what comes bundled | `observers` |
+//! | `stream::testing` | a kit to test observers of your own | `testing` |
 //! | [`Plugin`] | sets of observers that are installed as one | `stream` |
 //! | `reqwest` | `response.observed(..)`: the bytes of a response, whatever the provider | `reqwest` |
 //! | `async_openai` | `stream.observed(..)` for the streams of async-openai, item types kept | `async-openai` |
 //!
-//! The features of the first five rows are on by default, and none of them brings a runtime. An application names this crate; a library
+//! The features of the first four modules and of [`Plugin`] are on by default, and none of them brings a runtime. An application names this crate; a library
 //! that implements one observer can depend on `streamkeeper-stream` alone.
 #![forbid(unsafe_code)]
 
@@ -167,4 +168,8 @@ mod pages {
 
     #[doc = include_str!("../../../docs/determinism.md")]
     struct Determinism;
+
+    #[cfg(feature = "testing")]
+    #[doc = include_str!("../../../docs/testing.md")]
+    struct Testing;
 }
