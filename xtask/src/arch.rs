@@ -17,16 +17,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["contract"]),
     ("stream", &["contract", "wire"]),
     ("observers", &["contract", "text", "stream"]),
-    ("streamkeeper", &["contract", "text", "wire", "stream", "observers", "reqwest", "async-openai"]),
-    ("conformance", &["contract", "text", "wire", "stream", "observers"]),
-    ("cli", &["contract", "text", "wire", "stream", "observers", "conformance", "streamkeeper"]),
+    ("policy", &["contract", "stream", "observers"]),
+    ("streamkeeper", &["contract", "text", "wire", "stream", "observers", "policy", "reqwest", "async-openai"]),
+    ("conformance", &["contract", "text", "wire", "stream", "observers", "policy"]),
+    ("cli", &["contract", "text", "wire", "stream", "observers", "policy", "conformance", "streamkeeper"]),
 ];
 
 /// What an adapter may depend on: each is a crate of its own, for one foreign client.
 const ADAPTER_MAY_USE: &[&str] = &["contract", "wire", "stream"];
 
 /// Crates that are usable without any runtime.
-const NO_RUNTIME: &[&str] = &["contract", "text", "wire", "stream", "observers"];
+const NO_RUNTIME: &[&str] = &["contract", "text", "wire", "stream", "observers", "policy"];
 const RUNTIMES: &[&str] = &["tokio", "async-std", "smol", "async-executor", "futures-executor", "glommio", "monoio"];
 
 /// The most crates that the facade pulls in with its default features.

@@ -3,12 +3,14 @@
 use crate::{
     arch, fixtures, gates, peers,
     run::{Result, cargo, cmd, root, step},
+    schema,
 };
 
 pub(crate) fn run() -> Result {
     step("format", || cargo("fmt").args(["--all", "--check"]).run())?;
     step("architecture", arch::check)?;
     step("fixtures", fixtures::check)?;
+    step("schema", schema::check)?;
     step("clippy", || {
         cargo("clippy")
             .args(["--workspace", "--all-targets", "--all-features", "--quiet", "--", "-D", "warnings"])

@@ -8,6 +8,7 @@ mod fixtures;
 mod gates;
 mod peers;
 mod run;
+mod schema;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ usage: cargo xtask TASK
   arch                    the invariants of docs/architecture.md that a machine can check
   examples                every example, to its end
   fixtures [--check]      writes the binary fixtures of examples/streams, or checks that they are what they should be
+  schema [--check]        writes docs/policy.schema.json, or checks that it is current
   ci                      everything that has to pass before a change lands
 ";
 
@@ -53,6 +55,8 @@ fn task(args: &[&str]) -> Result {
         ["examples"] => arch::run_examples(),
         ["fixtures"] => fixtures::write(),
         ["fixtures", "--check"] => fixtures::check(),
+        ["schema"] => schema::write(),
+        ["schema", "--check"] => schema::check(),
         ["ci"] => ci::run(),
         [] | ["--help" | "-h" | "help"] => {
             print!("{USAGE}");

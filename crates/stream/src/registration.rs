@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use streamkeeper_contract::{CallClass, FailureSink, Id, Text};
 
@@ -135,9 +135,26 @@ impl Registration {
         self
     }
 
+    /// The same observer under another id.
+    #[must_use]
+    pub fn with_id(mut self, id: Id) -> Self {
+        self.id = id;
+        self
+    }
+
     /// The id.
     pub fn id(&self) -> &Id {
         &self.id
+    }
+
+    /// Which invocations it is made for.
+    pub fn condition(&self) -> &When {
+        &self.when
+    }
+
+    /// What its failure means.
+    pub fn failure_policy(&self) -> &OnFailure {
+        &self.on_failure
     }
 
     /// The version, if one is stated.
@@ -198,6 +215,7 @@ pub struct Observers {
     pub(crate) events: Option<Arc<dyn EventSink>>,
     pub(crate) failures: Option<Arc<dyn FailureSink>>,
     pub(crate) limits: Limits,
+    pub(crate) policy: Option<(Option<Id>, Text)>,
 }
 
 impl Observers {
@@ -254,6 +272,14 @@ impl Observers {
         self
     }
 
+    /// The policy that the list was made from: its id, if it has one, and its hash. Factories are told, and recordings say so, unless the
+    /// [`ObserverFactoryContext`] names another.
+    #[must_use]
+    pub fn policy(mut self, id: Option<Id>, hash: impl Into<Text>) -> Self {
+        self.policy = Some((id, hash.into()));
+        self
+    }
+
     /// The ids, in order.
     pub fn ids(&self) -> impl Iterator<Item = &Id> {
         self.list.iter().map(|registration| &registration.id)
@@ -279,6 +305,18 @@ impl Observers {
     /// Like [`stack`](Self::stack), with sinks, limits or a recorder for this invocation alone.
     pub fn builder<'a>(&'a self, ctx: &'a ObserverFactoryContext) -> StackBuilder<'a> {
         StackBuilder::new(self, ctx)
+    }
+
+    /// What the factories and the recording are told: the context, and the policy if it names none.
+    pub(crate) fn context<'a>(&self, ctx: &'a ObserverFactoryContext) -> Cow<'a, ObserverFactoryContext> {
+        match &self.policy {
+            Some((id, hash)) if ctx.policy_hash.is_none() => {
+                let mut ctx = ctx.clone();
+                (ctx.policy_id, ctx.policy_hash) = (id.clone(), Some(hash.clone()));
+                Cow::Owned(ctx)
+            }
+            _ => Cow::Borrowed(ctx),
+        }
     }
 
     pub(crate) fn matching<'a>(&'a self, class: &'a CallClass) -> impl Iterator<Item = &'a Registration> {

@@ -99,6 +99,7 @@
 //! | [`wire`] | provider bytes to chunks and back | `wire` |
 //! | [`stream`] | observers, registrations, the stack, recordings | `stream` |
 //! | [`observers`] | what comes bundled | `observers` |
+//! | `policy` | observers from a file in TOML or JSON | `policy` |
 //! | `stream::testing` | a kit to test observers of your own | `testing` |
 //! | [`Plugin`] | sets of observers that are installed as one | `stream` |
 //! | `reqwest` | `response.observed(..)`: the bytes of a response, whatever the provider | `reqwest` |
@@ -116,6 +117,8 @@ pub use streamkeeper_async_openai as async_openai;
 pub use streamkeeper_contract as contract;
 #[cfg(feature = "observers")]
 pub use streamkeeper_observers as observers;
+#[cfg(feature = "policy")]
+pub use streamkeeper_policy as policy;
 #[cfg(feature = "reqwest")]
 pub use streamkeeper_reqwest as reqwest;
 #[cfg(feature = "stream")]
@@ -168,6 +171,10 @@ mod pages {
 
     #[doc = include_str!("../../../docs/determinism.md")]
     struct Determinism;
+
+    #[cfg(feature = "policy")]
+    #[doc = include_str!("../../../docs/policy.md")]
+    struct Policy;
 
     #[cfg(feature = "testing")]
     #[doc = include_str!("../../../docs/testing.md")]

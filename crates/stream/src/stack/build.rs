@@ -88,6 +88,7 @@ impl<'a> StackBuilder<'a> {
     /// Calls the factories and makes the stack.
     pub fn build(self) -> Stack {
         let Self { observers, ctx, events, failures, limits, recorder } = self;
+        let ctx = &*observers.context(ctx);
         let matching = || observers.matching(&ctx.call_class);
         let ids: Arc<[Id]> = matching().map(|registration| registration.id.clone()).collect();
         let call = Call { class: ctx.call_class.clone(), ordinal: ctx.ordinal, observers: ids.clone() };
