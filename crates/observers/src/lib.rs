@@ -3,6 +3,10 @@
 //! | observer | what it does | role |
 //! |---|---|---|
 //! | [`HaltOnPattern`] | stops a stream whose text matches a pattern | guard |
+//! | [`TokenCeiling`], [`CostCeiling`], [`LengthCeiling`] | stop a stream that says or costs too much | guard |
+//! | [`Stall`] | stops a stream in which nothing is said for too long | guard |
+//! | [`Repetition`] | stops a model that has fallen into a loop | guard |
+//! | [`PromptLeak`] | stops a model that recites its system prompt | guard |
 //! | [`NormalizeDialects`] | makes tool calls and thoughts of what a model wrote into its answer | transform |
 //! | [`Metrics`] | counts and times | watcher |
 //!
@@ -12,10 +16,20 @@
 //! Depend on this crate, or on the facade `streamkeeper`, to use them. To write observers, `streamkeeper-stream` is enough.
 #![forbid(unsafe_code)]
 
+mod ceiling;
 mod dialect;
 mod halt;
+mod halting;
 mod metrics;
+mod prompt_leak;
+mod repetition;
+mod stall;
 
+pub use ceiling::{CostCeiling, LengthCeiling, TokenCeiling, TokenPrices};
 pub use dialect::{Dialect, NormalizeDialects, SPECIAL_TOKENS};
 pub use halt::{HaltOnPattern, MAX_PATTERN_BYTES, PatternError, RefusalSet};
+pub use halting::HALTS;
 pub use metrics::Metrics;
+pub use prompt_leak::PromptLeak;
+pub use repetition::Repetition;
+pub use stall::Stall;

@@ -60,7 +60,7 @@ use self::{scan::Reading, tokens::Tokens};
 ///
 /// # Where it stands
 /// Before guards, so that they see calls as calls and thoughts as thoughts. If it fails the stream goes on as it came.
-/// [Raw bytes](streamkeeper_stream::ObserveBytesExt) have a place for calls in most formats, and one for thoughts made out of answers in
+/// Raw bytes (`ObserveBytesExt`, feature `wire` of `streamkeeper-stream`) have a place for calls in most formats, and one for thoughts made out of answers in
 /// Chat Completions and Ollama; elsewhere they are withheld and reported.
 ///
 /// ```
