@@ -10,12 +10,12 @@ use streamkeeper_wire::{
 const EXIT_CODES: &str = "\
 Exit codes:
   0  the stream finished; nothing stopped or failed it
-  1  a wrong argument, or a file that cannot be read or written
+  1  a wrong argument or policy, or a file that cannot be read or written
   2  the stream failed, was cut off, or is in no format that can be read
   3  an observer stopped the stream
   4  a replay differs from its recording";
 
-/// Observe, inspect, convert, replay and explain streams of language models.
+/// Observe, inspect, convert, replay and explain streams of language models; check policies.
 #[derive(Debug, Parser)]
 #[command(name = "streamkeeper", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Args {
@@ -30,6 +30,36 @@ pub(crate) enum Command {
     Convert(Convert),
     Replay(Replay),
     Explain(Explain),
+    #[command(subcommand)]
+    Policy(Policy),
+}
+
+/// Which observers a stream passes. They run in this order: the normaliser, those of the policy, the halts, metrics.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ObserverArgs {
+    /// The observers of a policy file: TOML, or JSON if its name ends in .json.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+
+    /// Turn tool calls, thoughts and control tokens that the model wrote into its answer into what they mean.
+    #[arg(long, visible_alias = "normalize")]
+    pub(crate) normalise: bool,
+
+    /// Stop when the text matches this pattern (`regex` syntax). May be given several times.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) halt: Vec<String>,
+}
+
+/// Check policy files, and print their schema.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Say what a policy registers, in order, and its hash; or where it is wrong.
+    Check {
+        /// The policy: TOML, or JSON if its name ends in .json.
+        file: PathBuf,
+    },
+    /// Print the JSON schema of policies.
+    Schema,
 }
 
 /// Take a stream through observers: print what is delivered as it comes, then what the observers did.
@@ -41,9 +71,8 @@ pub(crate) struct Observe {
     #[command(flatten)]
     pub(crate) format: FormatArg,
 
-    /// Stop when the text matches this pattern (`regex` syntax). May be given several times.
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) halt: Vec<String>,
+    #[command(flatten)]
+    pub(crate) observers: ObserverArgs,
 
     /// What the model call is for: synthesize, reasoning, utility, converse, or a word of your own.
     #[arg(long, value_name = "CLASS", default_value_t)]
@@ -98,16 +127,16 @@ pub(crate) struct Convert {
 }
 
 /// Run a raw recording through observers again and report the first difference.
+///
+/// Give the observers that the recording was made with, or others to see where that makes a difference.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
     /// Keep the time between chunks as it was recorded.
     #[arg(long)]
     pub(crate) real_time: bool,
 
-    /// Stop when the text matches this pattern, as in `observe`. Give what the recording was made with, or something else to see
-    /// where that makes a difference.
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) halt: Vec<String>,
+    #[command(flatten)]
+    pub(crate) observers: ObserverArgs,
 
     /// A recording made with `observe --record FILE --raw`.
     pub(crate) recording: PathBuf,

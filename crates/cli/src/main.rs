@@ -11,6 +11,7 @@ mod invocation;
 mod observe;
 mod observers;
 mod output;
+mod policy;
 mod replay;
 mod summary;
 mod tally;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Observe(args) => observe::run(args),
+        Command::Policy(args) => policy::run(args),
     };
     match result {
         Ok(exit) => exit.into(),

@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub(crate) fn run(args: &Observe) -> Result<Exit, Failure> {
-    let observers = observers(&args.halt)?;
+    let observers = observers(&args.observers)?;
     let mut input = Input::open(&args.file)?;
     let (recorder, verdicts) = recorder(args)?;
     let to = if args.emit == Emit::Wire { To::Bytes } else { To::Chunks };

@@ -1,23 +1,39 @@
 use streamkeeper_contract::Id;
-use streamkeeper_observers::{HaltOnPattern, Metrics};
+use streamkeeper_observers::{HaltOnPattern, Metrics, NormalizeDialects};
+use streamkeeper_policy::Policy;
 use streamkeeper_stream::{Observers, Registration};
 
-use crate::failure::Failure;
+use crate::{args::ObserverArgs, failure::Failure};
 
-/// The observers that the command line asks for: a halt for each pattern, then the metrics of what they let through.
-pub(crate) fn observers(halt: &[String]) -> Result<Observers, Failure> {
+/// The observers that the command line asks for, in the order that its help states. Metrics come last, of what all others let through,
+/// unless the policy has some.
+pub(crate) fn observers(args: &ObserverArgs) -> Result<Observers, Failure> {
     let mut observers = Observers::new();
-    for (i, pattern) in halt.iter().enumerate() {
+    if args.normalise {
+        register(&mut observers, [NormalizeDialects::new().into()])?;
+    }
+    if let Some(path) = &args.policy {
+        let policy = Policy::load(path).map_err(|error| Failure::usage(error.to_string()))?;
+        register(&mut observers, policy.observers().iter().cloned())?;
+        observers = observers.policy(policy.id().cloned(), policy.hash());
+    }
+    for (i, pattern) in args.halt.iter().enumerate() {
         let id = if i == 0 { "halt".to_owned() } else { format!("halt-{}", i + 1) };
         let id = Id::new(&id).map_err(|error| Failure::usage(error.to_string()))?;
         let halt = HaltOnPattern::pattern(pattern);
         let halt = halt.map_err(|error| Failure::usage(format!("--halt {pattern:?}: {error}")))?;
-        register(&mut observers, halt.id(id).registration())?;
+        register(&mut observers, [halt.id(id).into()])?;
     }
-    register(&mut observers, Metrics::new().registration())?;
+    let metrics = Metrics::new().registration();
+    if observers.ids().all(|id| id != metrics.id()) {
+        register(&mut observers, [metrics])?;
+    }
     Ok(observers)
 }
 
-fn register(observers: &mut Observers, registration: Registration) -> Result<(), Failure> {
-    observers.register(registration).map(|_| ()).map_err(|error| Failure::usage(error.to_string()))
+fn register(observers: &mut Observers, more: impl IntoIterator<Item = Registration>) -> Result<(), Failure> {
+    observers.extend(more).map(|_| ()).map_err(|error| {
+        let hint = "give the one in the policy another `id`, or leave the flag out";
+        Failure::usage(format!("{error}; {hint}"))
+    })
 }

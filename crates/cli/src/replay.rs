@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(crate) fn run(args: &Replay) -> Result<Exit, Failure> {
-    let observers = observers(&args.halt)?;
+    let observers = observers(&args.observers)?;
     let raw = read(&args.recording)?.into_raw();
     let raw = raw.map_err(|error| Failure::usage(format!("{}: {error}", args.recording.display())))?;
     let mut out = Out::stdout();

@@ -285,6 +285,11 @@ impl Observers {
         self.list.iter().map(|registration| &registration.id)
     }
 
+    /// The registrations, in order: to put another list together.
+    pub fn iter(&self) -> impl Iterator<Item = &Registration> {
+        self.list.iter()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.list.len()

@@ -1,12 +1,13 @@
 //! The command as a user meets it: arguments and bytes in; stdout, stderr and an exit code out.
 //!
-//! Holds spec 2.1, 2.4, 2.8, 3.5, 3.11, 3.14 from the outside.
+//! Holds spec 2.1, 2.4, 2.8, 3.5, 3.11, 3.14, 6.8 from the outside.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 mod bad_input;
 mod inspect;
 mod observe;
+mod policy;
 mod recordings;
 
 use std::{
