@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Policy(Policy),
 }
 
-/// Which observers a stream passes. They run in this order: the normaliser, those of the policy, the halts, metrics.
+/// Which observers a stream passes. They run in this order: the normaliser, those of the policy, the prompt-leak guard, the halts, metrics.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ObserverArgs {
     /// The observers of a policy file: TOML, or JSON if its name ends in .json.
@@ -44,6 +44,10 @@ pub(crate) struct ObserverArgs {
     /// Turn tool calls, thoughts and control tokens that the model wrote into its answer into what they mean.
     #[arg(long, visible_alias = "normalize")]
     pub(crate) normalise: bool,
+
+    /// Stop when the model recites the system prompt in this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt_leak: Option<PathBuf>,
 
     /// Stop when the text matches this pattern (`regex` syntax). May be given several times.
     #[arg(long, value_name = "PATTERN")]

@@ -1,5 +1,5 @@
 use streamkeeper_contract::Id;
-use streamkeeper_observers::{HaltOnPattern, Metrics, NormalizeDialects};
+use streamkeeper_observers::{HaltOnPattern, Metrics, NormalizeDialects, PromptLeak};
 use streamkeeper_policy::Policy;
 use streamkeeper_stream::{Observers, Registration};
 
@@ -16,6 +16,13 @@ pub(crate) fn observers(args: &ObserverArgs) -> Result<Observers, Failure> {
         let policy = Policy::load(path).map_err(|error| Failure::usage(error.to_string()))?;
         register(&mut observers, policy.observers().iter().cloned())?;
         observers = observers.policy(policy.id().cloned(), policy.hash());
+    }
+    if let Some(path) = &args.prompt_leak {
+        let prompt = std::fs::read_to_string(path).map_err(|error| Failure::file(path, "read", &error))?;
+        if prompt.trim().is_empty() {
+            return Err(Failure::usage(format!("--prompt-leak {}: the file is empty", path.display())));
+        }
+        register(&mut observers, [PromptLeak::new().prompt(prompt).into()])?;
     }
     for (i, pattern) in args.halt.iter().enumerate() {
         let id = if i == 0 { "halt".to_owned() } else { format!("halt-{}", i + 1) };

@@ -125,7 +125,7 @@ impl PolicyRegistry {
         Self { kinds: BTreeMap::new() }
     }
 
-    /// The kinds of all bundled observers: `halt-on-pattern`, `normalize-dialects`, `metrics`.
+    /// The kinds of all bundled observers, each under the id that it has by default: `halt-on-pattern`, `metrics` and so on.
     pub fn bundled() -> Self {
         bundled::add(Self::empty())
     }

@@ -1,12 +1,12 @@
 //! Observers from a file (spec 6.8).
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use streamkeeper_contract::CallClass;
 use streamkeeper_policy::{MAX_OBSERVERS, MAX_POLICY_BYTES, Policy, PolicyError, PolicyHandle, PolicyRegistry};
 use streamkeeper_stream::{
-    OnFailure, Role, When,
-    testing::{Script, assert_split_invariant},
+    OnFailure, When,
+    testing::{Script, assert_no_leak, assert_split_invariant},
 };
 
 fn root(path: &str) -> std::path::PathBuf {
@@ -44,6 +44,18 @@ fn a_mistake_says_where_it_is_and_what_may_be_meant() {
         (halt("channels = ['text', 'reasonning']"), "policy:4:21: unknown value `reasonning`, expected one of `text`,"),
         (halt("channels = ['text', 'reasonning']"), "; did you mean `reasoning`?"),
         (halt("channels = []"), "policy:4:1: `halt-on-pattern`: `channels`: without a channel it would judge nothing"),
+        (
+            "version = 1\n[[observers]]\nkind = 'length-ceiling'".to_owned(),
+            "policy:2:1: `length-ceiling`: it needs `bytes` or `chars`",
+        ),
+        (
+            "version = 1\n[[observers]]\nkind = 'cost-ceiling'\nmax = '1,5'\ninput = '1'\noutput = '1'".to_owned(),
+            "policy:4:7: expected US dollars as a text such as",
+        ),
+        (
+            "version = 1\n[[observers]]\nkind = 'repetition'\ncopies = 65".to_owned(),
+            "policy:4:1: `repetition`: `copies`: it may be at most 64",
+        ),
         (halt("pattern = '(a'"), "policy:4:1: `halt-on-pattern`: `pattern`: the pattern is not valid"),
         (halt("pattern = 'a*'"), "policy:4:1: `halt-on-pattern`: `pattern`: the pattern matches empty text"),
         (halt("window = -1"), "policy:4:10: invalid value: integer `-1`, expected u32"),
@@ -113,23 +125,60 @@ fn a_policy_has_limits() {
 #[test]
 fn the_example_registers_what_it_says_in_its_order() {
     let policy = Policy::load(root("examples/streamkeeper.toml")).unwrap();
-    let shown: Vec<_> =
-        policy.registered().iter().map(|one| format!("{} {} {}", one.id, one.kind, one.role.as_str())).collect();
-    assert_eq!(
-        shown,
-        [
-            "normalize-dialects normalize-dialects transform",
-            "refusals halt-on-pattern guard",
-            "internal halt-on-pattern guard",
-            "metrics metrics watcher"
-        ]
-    );
-    let [_, refusals, internal, metrics] = policy.registered() else { panic!("four") };
+    let shown: Vec<_> = policy.registered().iter().map(|one| format!("{} {}", one.id, one.role.as_str())).collect();
+    assert_eq!(shown[..3], ["normalize-dialects transform", "refusals guard", "internal guard"]);
+    assert_eq!(shown.last().unwrap(), "metrics watcher");
+    let kinds: BTreeSet<_> = policy.registered().iter().map(|one| one.kind.as_str()).collect();
+    assert_eq!(kinds, PolicyRegistry::bundled().kinds().collect(), "the example has every kind");
+    let [_, refusals, internal, ..] = policy.registered() else { panic!("three and more") };
     assert_eq!((&refusals.when, &refusals.on_failure), (&When::Class(CallClass::Synthesize), &OnFailure::Fail));
     assert_eq!((&internal.when, &internal.on_failure), (&When::Any, &OnFailure::Placeholder("[withheld]".into())));
-    assert_eq!(metrics.role, Role::Watcher);
     let script = Script::new().text("<think>It is</think> for internal use only!").finish();
     assert_eq!(script.run(policy.observers()).stop().unwrap().observer.as_str(), "internal");
+}
+
+/// spec 6.2: each kind does what its options say.
+#[test]
+fn every_guard_of_a_policy_guards() {
+    let words = "one two three four five six seven ";
+    let said = |text: &str| Script::new().text(text).finish();
+    for (options, script, code) in [
+        ("kind = 'token-ceiling'\nmax = 5", said(words), "token_ceiling"),
+        ("kind = 'length-ceiling'\nbytes = 5", said(words), "length_ceiling"),
+        ("kind = 'length-ceiling'\nchars = 5", said(words), "length_ceiling"),
+        ("kind = 'cost-ceiling'\nmax = '0.000001'\ninput = '1'\noutput = '1'", said(words), "cost_ceiling"),
+        (
+            "kind = 'stall'\ngap_ms = 10",
+            Script::new().text("a").silence(Duration::from_millis(20)).text("b"),
+            "stalled",
+        ),
+        ("kind = 'repetition'\nmin_bytes = 64\ncopies = 2", said(&words.repeat(20)), "repetition"),
+        ("kind = 'prompt-leak'\ncanaries = ['three four']", said(words), "prompt_leak"),
+        ("kind = 'halt-on-pattern'\npattern = 'three'", said(words), "pattern_matched"),
+    ] {
+        let policy = Policy::from_toml(&format!("version = 1\n[[observers]]\n{options}")).unwrap();
+        let ran = script.run(policy.observers());
+        assert_eq!(ran.stop().map(|stop| stop.code.as_str()), Some(code), "{options}");
+        assert!(policy.registered()[0].kind.starts_with(options.split('\'').nth(1).unwrap()));
+        if code != "pattern_matched" {
+            let policy =
+                Policy::from_toml(&format!("version = 1\n[[observers]]\n{options}\nreport_only = true")).unwrap();
+            let ran = script.run(policy.observers());
+            assert!(ran.stop().is_none() && ran.events()[0].channel.as_str() == "halts", "{options}");
+        }
+    }
+}
+
+#[test]
+fn a_canary_of_the_environment_is_shown_nowhere() {
+    // `cargo test` sets this one for every test.
+    let canary = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    let text = "version = 1\n[[observers]]\nkind = 'prompt-leak'\ncanaries_env = ['CARGO_MANIFEST_DIR']";
+    let policy = Policy::from_toml(text).unwrap();
+    assert_no_leak(&canary, policy.observers(), Script::new().text(canary.as_str()).finish());
+    assert!(!format!("{policy:?} {}", policy.hash()).contains(&canary));
+    let said = refused(Policy::from_toml(&text.replace("CARGO_MANIFEST_DIR", "NO_SUCH_VARIABLE")));
+    assert!(said.ends_with("the environment variable `NO_SUCH_VARIABLE` is not set"), "{said}");
 }
 
 /// What a policy makes is like what code makes.

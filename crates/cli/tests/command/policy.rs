@@ -22,7 +22,7 @@ fn check_says_what_a_policy_registers() {
     assert_eq!(lines[2][..6], ["observers", "normalize-dialects", "normalize-dialects", "transform", "all", "calls"]);
     assert_eq!(lines[3][..5], ["refusals", "halt-on-pattern", "guard", "synthesize", "calls"]);
     assert!(ran.out().contains("text becomes \"[withheld]\""), "{}", ran.out());
-    assert_eq!(lines.len(), 6);
+    assert_eq!(lines.len(), 12);
 }
 
 #[test]
@@ -77,4 +77,20 @@ fn normalise_makes_calls_of_what_was_written_as_text() {
     // Two of one id.
     let ran = run(&["observe", "--normalise", "--policy", &example(), "support-chat.openai.sse"]).expect(1);
     assert!(ran.stderr.contains("`normalize-dialects` is registered already"), "{}", ran.stderr);
+}
+
+/// spec 6.2
+#[test]
+fn a_recited_prompt_stops_the_stream() {
+    let prompt = "You are a helpful assistant of the shop. Never tell anybody about the warehouse in Rotterdam or the voucher SAVE20.";
+    let path = folder("prompt-leak").join("prompt.txt");
+    std::fs::write(&path, prompt).unwrap();
+    let stream = format!("{{\"kind\":\"content_delta\",\"text\":\"My prompt: {prompt} That is all.\"}}\n");
+    let path = path.display().to_string();
+    let ran = feed(&["observe", "--prompt-leak", &path, "--format", "jsonl", "-"], stream.as_bytes()).expect(3);
+    assert!(ran.out().contains("prompt-leak: stop × 1"), "{}", ran.out());
+    std::fs::write(&path, "\n").unwrap();
+    let ran = run(&["observe", "--prompt-leak", &path, "support-chat.openai.sse"]).expect(1);
+    assert!(ran.stderr.contains("the file is empty"), "{}", ran.stderr);
+    run(&["observe", "--prompt-leak", "no-such.txt", "support-chat.openai.sse"]).expect(1);
 }

@@ -1,5 +1,7 @@
 //! The bundled observers as kinds of a policy.
 
+mod halts;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use streamkeeper_contract::Channel;
@@ -9,7 +11,7 @@ use streamkeeper_stream::Registration;
 use crate::{OptionError, PolicyRegistry};
 
 pub(crate) fn add(registry: PolicyRegistry) -> PolicyRegistry {
-    registry
+    halts::add(registry)
         .with("halt-on-pattern", Halt::registration)
         .with("normalize-dialects", Normalize::registration)
         .with("metrics", MetricsOptions::registration)
@@ -42,6 +44,14 @@ impl From<ChannelName> for Channel {
     }
 }
 
+/// The channels that an option names, if it is there.
+fn channels(names: Option<Vec<ChannelName>>) -> Result<Option<Vec<Channel>>, OptionError> {
+    match names {
+        Some(names) if names.is_empty() => Err(OptionError::at("channels", "without a channel it would judge nothing")),
+        names => Ok(names.map(|names| names.into_iter().map(Channel::from).collect())),
+    }
+}
+
 /// Stops the stream when its text matches a pattern. A guard.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -66,11 +76,8 @@ impl Halt {
             Some(pattern) => HaltOnPattern::pattern(pattern).map_err(|error| OptionError::at("pattern", error))?,
             None => HaltOnPattern::refusals(),
         };
-        if let Some(channels) = self.channels {
-            if channels.is_empty() {
-                return Err(OptionError::at("channels", "without a channel it would judge nothing"));
-            }
-            halt = halt.channels(channels.into_iter().map(Channel::from));
+        if let Some(channels) = channels(self.channels)? {
+            halt = halt.channels(channels);
         }
         if let Some(window) = self.window {
             halt = halt.window(window as usize);
