@@ -7,6 +7,7 @@
 //! | [`Stall`] | stops a stream in which nothing is said for too long | guard |
 //! | [`Repetition`] | stops a model that has fallen into a loop | guard |
 //! | [`PromptLeak`] | stops a model that recites its system prompt | guard |
+//! | [`OffTopic`] | stops a model that talks about something else | guard |
 //! | [`NormalizeDialects`] | makes tool calls and thoughts of what a model wrote into its answer | transform |
 //! | [`Metrics`] | counts and times | watcher |
 //!
@@ -21,6 +22,7 @@ mod dialect;
 mod halt;
 mod halting;
 mod metrics;
+mod off_topic;
 mod prompt_leak;
 mod repetition;
 mod stall;
@@ -30,6 +32,7 @@ pub use dialect::{Dialect, NormalizeDialects, SPECIAL_TOKENS};
 pub use halt::{HaltOnPattern, MAX_PATTERN_BYTES, PatternError, RefusalSet};
 pub use halting::HALTS;
 pub use metrics::Metrics;
+pub use off_topic::OffTopic;
 pub use prompt_leak::PromptLeak;
 pub use repetition::Repetition;
 pub use stall::Stall;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use streamkeeper_contract::{Body, Channel, Chunk, FinishReason, Lane, Money, Offset, Outcome, Stop, Usage};
 use streamkeeper_observers::{
-    CostCeiling, HALTS, LengthCeiling, PromptLeak, Repetition, Stall, TokenCeiling, TokenPrices,
+    CostCeiling, HALTS, LengthCeiling, OffTopic, PromptLeak, Repetition, Stall, TokenCeiling, TokenPrices,
 };
 use streamkeeper_stream::{Observers, Registration};
 
@@ -510,4 +510,119 @@ fn one_byte_at_a_time_in_interleaved_texts() {
     assert_eq!(at(leak(), alternate), None, "two texts are not one");
     let many = (0..300).map(|choice| Chunk::delta(Lane::TEXT.in_choice(choice), "hi"));
     assert_eq!(at(leak(), many), Some(("too_many_lanes".into(), 256)));
+}
+
+/// spec 6.2: denied topics by weight in a window, allowed ones by their absence.
+#[test]
+fn topics_are_weighed_by_their_terms() {
+    let medicine =
+        || OffTopic::new().deny("medicine", [("dosage", 3), ("side effects", 3), ("pill", 1), ("药", 5), ("", 9)]);
+    let far = format!("A pill. {} The dosage? Pill!", "And so on. ".repeat(40));
+    let many = "pill ".repeat(5);
+    let apart: String = (0..5).map(|_| format!("pill {}", "or ".repeat(24))).collect();
+    for (text, stops) in [
+        ("The dosage and its SIDE—EFFECTS", true),
+        ("The dosage and its side, or effects", false),
+        ("dosages pills", false),
+        (many.as_str(), true),
+        (&apart, false),
+        (&far, false),
+        ("吃药吧", true),
+    ] {
+        let expected = stops.then(|| "off_topic".to_owned());
+        assert_eq!(at(medicine(), texts([text])).map(|(code, _)| code), expected, "{text}");
+    }
+    let ran = run(medicine(), texts([many.as_str()]));
+    assert_eq!(stopped(&ran).unwrap().reason, "the topic `medicine` is talked about in channel `text`");
+    // Two topics do not add up.
+    let two = OffTopic::new().deny("a", [("x", 3)]).deny("b", [("y", 3)]);
+    assert_eq!(at(two, texts(["x y z"])), None);
+
+    let banking = || OffTopic::new().allow("loans", ["loan", "interest rate"]).allow("cards", ["card"]).window(4);
+    for (text, stops) in [
+        ("short and other", false),
+        ("one two three four", true),
+        ("a loan a b", false),
+        ("a loan a b c", false),
+        ("a loan a b c d", true),
+        ("my interest rate is a card of mine", false),
+    ] {
+        assert_eq!(at(banking(), texts([text])).is_some(), stops, "{text}");
+    }
+}
+
+#[test]
+fn five_thousand_terms_cost_no_more_than_one() {
+    let terms = (0..5000).map(|n| (format!("term {n}"), 1));
+    let guard = OffTopic::new().deny("numbers", terms).limit(2);
+    assert_eq!(at(guard, texts(["term 4999 and term", " 17", " in"])), Some(("off_topic".into(), 2)));
+}
+
+/// What a function is asked about, and the byte after which it is asked.
+fn sentences(whole: &str, keep: usize) -> Vec<(usize, String)> {
+    let (mut all, mut sentence, mut before): (Vec<(usize, String)>, _, _) = (Vec::new(), String::new(), ' ');
+    for (at, char) in whole.char_indices() {
+        sentence.push(char);
+        let ends = "\n。！？".contains(char) || char.is_whitespace() && ".!?".contains(before);
+        before = char;
+        if ends {
+            let done = std::mem::take(&mut sentence);
+            if !done.trim().is_empty() {
+                all.push((at + char.len_utf8(), done));
+            }
+        }
+    }
+    if !sentence.trim().is_empty() {
+        all.push((whole.len() + 1, sentence));
+    }
+    (0..all.len())
+        .map(|n| {
+            let window = &all[(n + 1).saturating_sub(keep)..=n];
+            (all[n].0, window.iter().map(|(_, sentence)| sentence.as_str()).collect())
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// spec 6.2: one-shot and in pieces are the same.
+    #[test]
+    fn a_topic_is_found_for_every_split(
+        whole in "([abé]{1,2}[ ,.—]{1,2}){0,40}",
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+        limit in 1_u64..8,
+        window in 1_usize..12,
+    ) {
+        let said: Vec<(usize, &str)> = whole
+            .split_inclusive(|char: char| !char.is_alphanumeric())
+            .scan(0, |at, piece| {
+                *at += piece.len();
+                Some((*at, piece.trim_end_matches(|char: char| !char.is_alphanumeric())))
+            })
+            .filter(|(_, word)| !word.is_empty())
+            .collect();
+        let weight = |end: usize| -> u64 {
+            let is = |at: usize, word: &str| said[at].1 == word;
+            let one: u64 = (end.saturating_sub(window)..end).map(|at| u64::from(is(at, "é")) * 2).sum();
+            let pair = |at: &usize| *at > 0 && is(*at, "a") && is(*at - 1, "b");
+            one + (end.saturating_sub(window)..end).filter(pair).count() as u64
+        };
+        let known = (1..=said.len()).find(|end| weight(*end) >= limit);
+        let known = known.map(|end| (said[end - 1].0, "the topic `t` is talked about in channel `text`".to_owned()));
+        let make = || OffTopic::new().deny("t", [("é", 2), ("B a", 1)]).limit(limit).window(window).into();
+        stops_where_the_whole_text_says(make, &whole, &cuts, &known)?;
+    }
+
+    #[test]
+    fn a_function_is_asked_the_same_for_every_split(
+        whole in "[abc .?\n。]{0,60}",
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+        keep in 1_usize..4,
+    ) {
+        let is_off = |text: &str| text.matches('a').count() >= 3;
+        let known = sentences(&whole, keep).into_iter().find(|(_, window)| is_off(window));
+        let known = known.map(|(at, _)| (at, "the last sentences are off topic in channel `text`".to_owned()));
+        stops_where_the_whole_text_says(|| OffTopic::new().judge(keep, is_off).into(), &whole, &cuts, &known)?;
+    }
 }
