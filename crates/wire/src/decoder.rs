@@ -161,8 +161,8 @@ impl Decoder {
     /// Takes the next bytes of the body.
     ///
     /// # Errors
-    /// [`WireError::EventTooLarge`], [`WireError::BrokenMessage`] or [`WireError::Undetected`]. After an error no more bytes are taken
-    /// and every call gives it again; chunks decoded before are still there.
+    /// [`WireError::EventTooLarge`], [`WireError::TooManyLanes`], [`WireError::BrokenMessage`] or [`WireError::Undetected`]. After an
+    /// error no more bytes are taken and every call gives it again; chunks decoded before are still there.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         // Small pieces keep the buffer small, however large the reads are.
         const PIECE: usize = 2048;
@@ -302,6 +302,10 @@ impl Decoder {
             let known = self.out.known;
             dialect.event(&event, &mut self.out);
             self.end_marks += u64::from(data == "[DONE]" && self.out.known > known);
+        }
+        if let Some((what, limit)) = self.out.too_many {
+            self.out.forget_frame();
+            return Err(self.fail(WireError::TooManyLanes { what, limit }));
         }
         Ok(true)
     }

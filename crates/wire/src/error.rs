@@ -10,6 +10,14 @@ pub enum WireError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The stream has more choices, parts or tool calls than can be told apart. The event that goes past the limit gives no chunks.
+    #[error("the stream has more {what} than the limit of {limit}")]
+    TooManyLanes {
+        /// What there are too many of, in our words.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
     /// A binary message is broken: its prelude, its length or one of its checksums is wrong.
     #[error("message {message} of the AWS event stream is broken: {what}")]
     BrokenMessage {
@@ -39,6 +47,7 @@ impl WireError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::EventTooLarge { .. } => "event_too_large",
+            Self::TooManyLanes { .. } => "too_many_lanes",
             Self::BrokenMessage { .. } => "broken_message",
             Self::Undetected => "undetected",
             Self::WrongFormat { .. } => "wrong_format",
@@ -57,6 +66,7 @@ mod tests {
         let page = include_str!("../../../docs/codes.md");
         for error in [
             WireError::EventTooLarge { limit: 1 },
+            WireError::TooManyLanes { what: "parts", limit: 1 },
             WireError::BrokenMessage { message: 0, what: "checksum" },
             WireError::Undetected,
             WireError::WrongFormat { expected: Format::Gemini, looks_like: None },

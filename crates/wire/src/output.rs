@@ -58,6 +58,8 @@ pub(crate) struct Output {
     pub(crate) ended: bool,
     /// An error was added.
     pub(crate) failed: bool,
+    /// The stream has more of these than the limit: the current event is not decoded, and nothing after it.
+    pub(crate) too_many: Option<(&'static str, usize)>,
     /// How the format said that it ended, where that is no finish: `failed`, `RUN_ERROR`.
     pub(crate) stated_end: Option<Text>,
 }
@@ -131,6 +133,19 @@ impl Output {
         }
         self.unknown += 1;
         self.push(Body::Raw(Box::new(Raw { event: name.map(Text::from), data: data.into() })));
+    }
+
+    /// The stream has more of something than can be told apart.
+    #[cold]
+    pub(crate) fn too_many(&mut self, what: &'static str, limit: usize) {
+        self.too_many = self.too_many.or(Some((what, limit)));
+    }
+
+    /// Forgets the chunks of the current frame.
+    #[cold]
+    pub(crate) fn forget_frame(&mut self) {
+        let frame = self.frame;
+        self.queue.retain(|(chunk, _)| chunk.origin().frame != frame);
     }
 
     /// Whether no chunk is left.

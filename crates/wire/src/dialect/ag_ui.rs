@@ -104,18 +104,23 @@ impl Dialect for AgUi {
 }
 
 impl AgUi {
-    /// At most so many messages are tracked; those past it share the last part.
-    const MOST: usize = u16::MAX as usize;
-
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
         if self.chunked.is_none()
             && let Some((channel, id, text)) = growth_of(event.data)
+            && id.len() <= Lanes::LONGEST_ID
         {
             self.grow(channel, id, text, out);
             return Some(());
         }
         let wire: Wire<'_> = serde_json::from_str(event.data).ok()?;
         let kind = wire.kind.get().or(event.name).unwrap_or_default();
+        // Cut short, two of them could be one.
+        if [&wire.message_id, &wire.tool_call_id, &wire.entity_id]
+            .iter()
+            .any(|id| id.as_str().len() > Lanes::LONGEST_ID)
+        {
+            return None;
+        }
         if !kind.ends_with("_CHUNK") && kind != "RAW" {
             self.end_chunked(out);
         }
@@ -198,16 +203,14 @@ impl AgUi {
 
     /// Begins a message, unless it is open already.
     fn begin(&mut self, channel: Channel, id: &str, role: Option<Text>, out: &mut Output) -> Lane {
-        let key = (key(id), channel);
+        let key = (Text::from(id), channel);
         if let Some(lane) = self.messages.get(&key).filter(|lane| self.open.contains_key(&lane.part)) {
             return *lane;
         }
         self.last = None;
-        let lane = Lane::new(channel).in_part(self.lanes.part());
-        if self.messages.len() < Self::MOST {
-            self.messages.insert(key, lane);
-            self.open.insert(lane.part, None);
-        }
+        let lane = Lane::new(channel).in_part(self.lanes.part(out));
+        self.messages.insert(key, lane);
+        self.open.insert(lane.part, None);
         if channel == Channel::Text {
             let id = Some(id).filter(|id| !id.is_empty()).map(Text::from);
             out.push(Body::MessageStart(Box::new(MessageInfo { choice: 0, id, role, model: None })));
@@ -221,7 +224,7 @@ impl AgUi {
             Some((last, lane)) if lane.channel == channel && last == id => *lane,
             _ => {
                 let lane = self.begin(channel, id, None, out);
-                self.last = Some((key(id), lane));
+                self.last = Some((id.into(), lane));
                 lane
             }
         };
@@ -229,7 +232,7 @@ impl AgUi {
     }
 
     fn end(&mut self, channel: Channel, wire: &Wire<'_>, out: &mut Output) {
-        if let Some(lane) = self.messages.get(&(key(wire.message_id.as_str()), channel)).copied() {
+        if let Some(lane) = self.messages.get(&(wire.message_id.as_str().into(), channel)).copied() {
             self.end_part(lane.part, out);
         }
     }
@@ -239,7 +242,7 @@ impl AgUi {
         let named = wire
             .message_id
             .filled()
-            .and_then(|_| self.messages.get(&(key(wire.message_id.as_str()), channel)).copied());
+            .and_then(|_| self.messages.get(&(wire.message_id.as_str().into(), channel)).copied());
         let lane = match self.chunked {
             Some(lane) if lane.channel == channel && (wire.message_id.filled().is_none() || named == Some(lane)) => {
                 lane
@@ -276,13 +279,11 @@ impl AgUi {
 
     fn begin_call(&mut self, wire: &Wire<'_>, out: &mut Output) -> Lane {
         self.calls = true;
-        let part = self.lanes.part();
-        let lane = self.lanes.call(part, Channel::Arguments);
+        let part = self.lanes.part(out);
+        let lane = self.lanes.call(part, Channel::Arguments, out);
         let id = wire.tool_call_id.filled().map_or_else(|| Output::made_up_id(lane), Text::from);
         self.lanes.name(&id, lane);
-        if self.open.len() < Self::MOST {
-            self.open.insert(part, Some(lane));
-        }
+        self.open.insert(part, Some(lane));
         let name = wire.tool_call_name.text().unwrap_or_default();
         out.push(Body::ToolCallStart(Box::new(ToolCallStart { lane, id, name })));
         lane
@@ -296,7 +297,7 @@ impl AgUi {
     fn result(&mut self, wire: &Wire<'_>, out: &mut Output) {
         let id = wire.tool_call_id.text().unwrap_or_default();
         let call = self.lanes.named(&id).unwrap_or(Lane::new(Channel::ToolResult));
-        let lane = Lane { part: self.lanes.part(), channel: Channel::ToolResult, ..call };
+        let lane = Lane { part: self.lanes.part(out), channel: Channel::ToolResult, ..call };
         let content = wire.content.or(wire.result).map(plain).unwrap_or_default();
         let result = ToolResult { lane, id, content, is_error: false };
         out.chunk(Body::ToolResult(Box::new(result)).into(), Leaf::new("content|result", [0; 4]));
@@ -304,10 +305,10 @@ impl AgUi {
     }
 
     fn encrypted(&mut self, wire: &Wire<'_>, out: &mut Output) {
-        let reasoning = self.messages.get(&(key(wire.entity_id.as_str()), Channel::Reasoning)).copied();
+        let reasoning = self.messages.get(&(wire.entity_id.as_str().into(), Channel::Reasoning)).copied();
         let lane = reasoning
             .or_else(|| self.lanes.named(wire.entity_id.as_str()))
-            .unwrap_or_else(|| Lane::new(Channel::Reasoning).in_part(self.lanes.part()));
+            .unwrap_or_else(|| Lane::new(Channel::Reasoning).in_part(self.lanes.part(out)));
         let place = Leaf::new("encryptedValue|encrypted_value", [0; 4]);
         out.chunk(opaque(lane, "encrypted", wire.encrypted_value.as_str()), place);
     }
@@ -342,7 +343,7 @@ impl AgUi {
         for (i, raw) in list.0.iter().enumerate() {
             let Some(message) = parse::<Message<'_>>(raw) else { continue };
             let channel = if message.role.as_str() == "reasoning" { Channel::Reasoning } else { Channel::Text };
-            if let Some(lane) = self.messages.get(&(key(message.id.as_str()), channel))
+            if let Some(lane) = self.messages.get(&(message.id.as_str().into(), channel))
                 && let Some(content) = filled(message.content)
             {
                 out.snapshot(*lane, content, leaf("messages/*/content", &[i]));
@@ -420,11 +421,6 @@ fn growth_of(data: &str) -> Option<(Channel, &str, Str<'_>)> {
     }
     json.end()?;
     Some((channel?, id?, text?))
-}
-
-/// An id as a key. Longer ones than any sane id are cut, so that what is remembered stays small.
-fn key(id: &str) -> Text {
-    id.get(..256).unwrap_or(if id.len() > 256 { "" } else { id }).into()
 }
 
 /// The text of a delta; servers that send none, or null, mean an empty one.

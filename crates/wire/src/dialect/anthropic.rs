@@ -329,7 +329,7 @@ impl Message {
         if let Some((lane, text, field)) = repeated {
             out.snapshot(lane, text.unwrap_or_default(), place.leaf(field));
         } else if !self.streamed || matches!(kind, "text" | "tool_use") {
-            let part = lanes.part();
+            let part = lanes.part(out);
             let tool = self.new_block(&block, raw, place, part, lanes, out);
             end(part, tool, out);
         }
@@ -368,13 +368,17 @@ impl Message {
                 out.push(Body::PartStart(thinking));
                 out.chunk(opaque(thinking, "redacted", block.data.as_str()), place.leaf(DATA));
             }
-            "tool_use" => return Some(new_tool(block, lanes.call(part, Channel::Arguments), place, lanes, out)),
+            "tool_use" => {
+                let lane = lanes.call(part, Channel::Arguments, out);
+                return Some(new_tool(block, lane, place, lanes, out));
+            }
             "server_tool_use" | "mcp_tool_use" => {
-                return Some(new_tool(block, lanes.call(part, Channel::ProviderTool), place, lanes, out));
+                let lane = lanes.call(part, Channel::ProviderTool, out);
+                return Some(new_tool(block, lane, place, lanes, out));
             }
             kind if kind.ends_with("_tool_result") => {
                 let id = block.tool_use_id.text().unwrap_or_default();
-                let lane = lanes.named(&id).unwrap_or_else(|| lanes.call(part, Channel::ProviderTool));
+                let lane = lanes.named(&id).unwrap_or_else(|| lanes.call(part, Channel::ProviderTool, out));
                 let output = ProviderToolOutput { lane, id, name: kind.into(), output: raw.into() };
                 out.chunk(Body::ProviderToolOutput(Box::new(output)).into(), place.leaf(BLOCK));
             }
@@ -399,18 +403,18 @@ impl Message {
                 self.grow(Growth { index, of: Grows::Input, text: delta.partial_json.clone() }, lanes, out)?;
             }
             "signature_delta" => {
-                let lane = self.blocks.lane(index, Channel::Reasoning, lanes);
+                let lane = self.blocks.lane(index, Channel::Reasoning, lanes, out);
                 if let Some(signature) = delta.signature.filled() {
                     out.chunk(opaque(lane, "signature", signature), Leaf::new("delta/signature", [0; 4]));
                 }
             }
             "citations_delta" => {
-                let part = self.blocks.lane(index, Channel::Text, lanes).part;
+                let part = self.blocks.lane(index, Channel::Text, lanes, out).part;
                 let citation = annotation(self.text_lane(part), "citation", delta.citation?);
                 out.chunk(citation, Leaf::new("delta/citation", [0; 4]));
             }
             "compaction_delta" => {
-                let part = self.blocks.lane(index, Channel::Text, lanes).part;
+                let part = self.blocks.lane(index, Channel::Text, lanes, out).part;
                 if let Some(content) = delta.content {
                     let compaction = annotation(self.text_lane(part), "compaction", content);
                     out.chunk(compaction, Leaf::new("delta/content", [0; 4]));
@@ -427,13 +431,13 @@ impl Message {
         let Growth { index, of, text } = growth;
         match of {
             Grows::Text => {
-                let part = self.blocks.lane(index, Channel::Text, lanes).part;
+                let part = self.blocks.lane(index, Channel::Text, lanes, out).part;
                 let lane = self.text_lane(part);
                 self.last_text = Some(lane);
                 out.delta(lane, text, Leaf::new("delta/text", [0; 4]));
             }
             Grows::Thinking => {
-                let lane = self.blocks.lane(index, Channel::Reasoning, lanes);
+                let lane = self.blocks.lane(index, Channel::Reasoning, lanes, out);
                 out.delta(lane, text, Leaf::new("delta/thinking", [0; 4]));
             }
             Grows::Input => match self.blocks.tool(index) {

@@ -203,7 +203,7 @@ impl BedrockConverse {
                 "server_tool_use" => Channel::ProviderTool,
                 _ => Channel::Arguments,
             };
-            let lane = self.lanes.call(part, channel);
+            let lane = self.lanes.call(part, channel, out);
             let id = tool.tool_use_id.filled().map_or_else(|| Output::made_up_id(lane), Text::from);
             self.lanes.name(&id, lane);
             let start = Box::new(ToolCallStart { lane, id, name: tool.name.text().unwrap_or_default() });
@@ -215,7 +215,7 @@ impl BedrockConverse {
         } else if let Some(result) = wire.tool_result {
             // Its content follows as deltas.
             let id = result.tool_use_id.text().unwrap_or_default();
-            let lane = self.lanes.named(&id).unwrap_or_else(|| self.lanes.call(part, Channel::ProviderTool));
+            let lane = self.lanes.named(&id).unwrap_or_else(|| self.lanes.call(part, Channel::ProviderTool, out));
             self.lanes.name(&id, lane);
             self.result_of = id;
             self.blocks.set_tool(index, Tool { lane, whole: true });
@@ -228,8 +228,8 @@ impl BedrockConverse {
     /// A block grows by the text at this path.
     fn grow(&mut self, index: u64, path: &'static str, text: Str<'_>, out: &mut Output) -> Option<()> {
         let lane = match path {
-            TEXT => self.blocks.lane(index, Channel::Text, &mut self.lanes),
-            REASONING => self.blocks.lane(index, Channel::Reasoning, &mut self.lanes),
+            TEXT => self.blocks.lane(index, Channel::Text, &mut self.lanes, out),
+            REASONING => self.blocks.lane(index, Channel::Reasoning, &mut self.lanes, out),
             _ => self.blocks.tool(index)?.lane,
         };
         out.delta(lane, text, Leaf::new(path, [0; 4]));
@@ -241,7 +241,7 @@ impl BedrockConverse {
             self.grow(index, TEXT, delta.text.clone(), out)?;
         } else if let Some(reasoning) = &delta.reasoning_content {
             self.grow(index, REASONING, reasoning.text.clone(), out)?;
-            let lane = self.blocks.lane(index, Channel::Reasoning, &mut self.lanes);
+            let lane = self.blocks.lane(index, Channel::Reasoning, &mut self.lanes, out);
             for (form, data, path) in [
                 ("signature", &reasoning.signature, "delta/reasoningContent/signature"),
                 ("redacted", &reasoning.redacted_content, "delta/reasoningContent/redactedContent"),
@@ -253,7 +253,7 @@ impl BedrockConverse {
         } else if let Some(tool) = &delta.tool_use {
             self.grow(index, INPUT, tool.input.clone(), out)?;
         } else if let Some(citation) = delta.citation {
-            let lane = self.blocks.lane(index, Channel::Text, &mut self.lanes);
+            let lane = self.blocks.lane(index, Channel::Text, &mut self.lanes, out);
             out.chunk(annotation(lane, "citation", citation), Leaf::new("delta/citation", [0; 4]));
         } else if let Some(result) = delta.tool_result {
             let Tool { lane, .. } = self.blocks.tool(index)?;

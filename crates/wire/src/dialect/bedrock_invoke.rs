@@ -177,7 +177,7 @@ impl Dialect for PlainText {
         }
         out.known += 1;
         if let Some(text) = text.filter(|text| text.filled().is_some()) {
-            let lane = *self.open.get_or_insert_with(|| Lane::TEXT.in_part(self.lanes.part()));
+            let lane = *self.open.get_or_insert_with(|| Lane::TEXT.in_part(self.lanes.part(out)));
             out.delta(lane, text.clone(), Leaf::NONE);
         }
         if let Some(stated) = stated.filter(|_| !self.finished && !out.failed) {

@@ -32,30 +32,25 @@ pub(super) struct Tool {
 }
 
 impl Blocks {
-    /// At most so many blocks are tracked; those past it share the last part and have no end of their own.
-    const MOST: usize = u16::MAX as usize;
-
     /// Begins a block, and ends an open one of the same index. Returns its part.
     pub(super) fn begin(&mut self, index: u64, lanes: &mut Lanes, out: &mut Output) -> u16 {
         self.end(index, out);
-        self.part(index, lanes)
+        self.part(index, lanes, out)
     }
 
     /// The lane of a channel in a block, which is begun if the provider did not say so.
-    pub(super) fn lane(&mut self, index: u64, channel: Channel, lanes: &mut Lanes) -> Lane {
+    pub(super) fn lane(&mut self, index: u64, channel: Channel, lanes: &mut Lanes, out: &mut Output) -> Lane {
         if let Some(block) = self.open.get(&index) {
             return Lane::new(channel).in_part(block.part);
         }
-        let part = self.part(index, lanes);
+        let part = self.part(index, lanes, out);
         self.expect_repeat(channel, part);
         Lane::new(channel).in_part(part)
     }
 
-    fn part(&mut self, index: u64, lanes: &mut Lanes) -> u16 {
-        let part = lanes.part();
-        if self.open.len() < Self::MOST {
-            self.open.insert(index, Block { part, tool: None });
-        }
+    fn part(&mut self, index: u64, lanes: &mut Lanes, out: &mut Output) -> u16 {
+        let part = lanes.part(out);
+        self.open.insert(index, Block { part, tool: None });
         part
     }
 
@@ -87,9 +82,7 @@ impl Blocks {
 
     /// The text of this part may be repeated whole.
     pub(super) fn expect_repeat(&mut self, channel: Channel, part: u16) {
-        if self.unrepeated.len() < Self::MOST {
-            self.unrepeated.push((channel, part));
-        }
+        self.unrepeated.push((channel, part));
     }
 
     /// The part whose text is repeated now: the oldest of its channel that was not yet.

@@ -83,7 +83,7 @@ impl ClaudeCode {
 
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
         if let Some((call, growth)) = growth_of(event.data) {
-            let (message, lanes) = self.message(call);
+            let (message, lanes) = self.message(call, out)?;
             let before = std::mem::replace(&mut out.prefix, EVENT);
             let grown = message.grow(growth, lanes, out);
             out.prefix = before;
@@ -119,7 +119,7 @@ impl ClaudeCode {
 
     fn streamed(&mut self, wire: &Wire<'_>, out: &mut Output) -> Option<()> {
         let event = wire.event.as_ref()?;
-        let (message, lanes) = self.message(wire.parent_tool_use_id.as_str());
+        let (message, lanes) = self.message(wire.parent_tool_use_id.as_str(), out)?;
         let main = message.inside == 0;
         let before = std::mem::replace(&mut out.prefix, EVENT);
         let said = message.event(event.kind.as_str(), event, lanes, out);
@@ -138,7 +138,7 @@ impl ClaudeCode {
     fn assistant(&mut self, wire: &Wire<'_>, out: &mut Output) -> Option<()> {
         let whole: MessageWire<'_> = parse(wire.message?)?;
         let blocks: List<'_> = whole.content.and_then(parse).unwrap_or_default();
-        let (message, lanes) = self.message(wire.parent_tool_use_id.as_str());
+        let (message, lanes) = self.message(wire.parent_tool_use_id.as_str(), out)?;
         let new = message.begin(&whole, out);
         for (at, block) in blocks.0.iter().enumerate() {
             if message.whole_block(at, block, lanes, out).is_none() {
@@ -186,7 +186,7 @@ impl ClaudeCode {
             };
             let id = block.tool_use_id.text().unwrap_or_default();
             let call = self.lanes.named(&id).unwrap_or(Lane::new(Channel::ToolResult));
-            let lane = Lane { part: self.lanes.part(), channel: Channel::ToolResult, ..call };
+            let lane = Lane { part: self.lanes.part(out), channel: Channel::ToolResult, ..call };
             let content = block.content.filter(|content| content.get() != "null").map(plain).unwrap_or_default();
             let result = ToolResult { lane, id, content, is_error: block.is_error.0 };
             out.chunk(Body::ToolResult(Box::new(result)).into(), leaf("message/content/*/content", &[at]));
@@ -204,7 +204,7 @@ impl ClaudeCode {
         match (text.clone().filter(|_| !wire.is_error.0), self.message.last_text) {
             (Some(text), Some(lane)) => out.snapshot(lane, text, RESULT),
             (Some(text), None) => {
-                let part = self.lanes.part();
+                let part = self.lanes.part(out);
                 out.delta(Lane::TEXT.in_part(part), text, RESULT);
                 out.push(Body::PartEnd { choice: 0, part });
             }
@@ -238,21 +238,24 @@ impl ClaudeCode {
         out.push(Body::RunEnd(Box::new(self.run.clone())));
     }
 
-    /// The message that grows: of the run itself, or of the agent inside this call.
-    fn message(&mut self, call: &str) -> (&mut Message, &mut Lanes) {
+    /// The message that grows: of the run itself, or of the agent inside this call. `None` for an id that is too long to be kept.
+    fn message(&mut self, call: &str, out: &mut Output) -> Option<(&mut Message, &mut Lanes)> {
         if call.is_empty() {
-            return (&mut self.message, &mut self.lanes);
+            return Some((&mut self.message, &mut self.lanes));
         }
-        let id = Text::from(call.get(..Lanes::LONGEST_ID).unwrap_or(call));
+        let id = Some(call).filter(|call| call.len() <= Lanes::LONGEST_ID).map(Text::from)?;
         if !self.inside.contains_key(&id) && self.inside.len() >= Self::MOST_INSIDE {
             self.inside.pop_first();
         }
         let lanes = &mut self.lanes;
         let message = self.inside.entry(id).or_insert_with(|| {
             let known = lanes.named(call).map(|lane| lane.call).filter(|call| *call != 0);
-            Message { inside: known.unwrap_or_else(|| lanes.call(0, Channel::ToolResult).call), ..Message::default() }
+            Message {
+                inside: known.unwrap_or_else(|| lanes.call(0, Channel::ToolResult, out).call),
+                ..Message::default()
+            }
         });
-        (message, lanes)
+        Some((message, lanes))
     }
 
     /// The usage of the messages before stays counted until the result states that of the run.

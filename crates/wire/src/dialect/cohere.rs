@@ -172,7 +172,7 @@ impl Cohere {
 
     fn text(&mut self, index: u64, content: &Content<'_>, out: &mut Output) {
         let channel = content.channel();
-        let lane = self.content.lane(index, channel, &mut self.lanes);
+        let lane = self.content.lane(index, channel, &mut self.lanes, out);
         if channel == Channel::Text {
             self.text = Some(lane);
         }
@@ -184,7 +184,7 @@ impl Cohere {
         let call: Call<'_> = parse(raw)?;
         let function = call.function?;
         let part = self.calls.begin(index, &mut self.lanes, out);
-        let lane = self.lanes.call(part, Channel::Arguments);
+        let lane = self.lanes.call(part, Channel::Arguments, out);
         self.calls.set_tool(index, Tool { lane, whole: false });
         self.last_call = index;
         let id = call.id.filled().map_or_else(|| Output::made_up_id(lane), Text::from);

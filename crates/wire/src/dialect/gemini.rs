@@ -19,7 +19,7 @@ use super::{
     chunks::{annotation, custom, finish, opaque},
     partial_args::PartialArgs,
     pull::Pull,
-    read::{Flag, Lanes, List, Num, Str, error_info, is_filled, leaf, parse},
+    read::{Flag, Lanes, List, Num, Str, choice as ordinal, error_info, is_filled, leaf, parse},
 };
 
 /// Reads one response.
@@ -66,7 +66,7 @@ struct Streamed {
 #[serde(rename_all = "camelCase")]
 struct Wire<'a> {
     #[serde(borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
+    candidates: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     prompt_feedback: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -104,7 +104,7 @@ struct Candidate<'a> {
 #[derive(Debug, Default, Deserialize)]
 struct Content<'a> {
     #[serde(borrow)]
-    parts: Option<Vec<Part<'a>>>,
+    parts: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -159,6 +159,8 @@ impl Dialect for Gemini {
 }
 
 impl Gemini {
+    const MOST_CHOICES: usize = 1024;
+
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
         if let Some(growth) = Growth::of_event(event.data)
             && let Some(choice) = self.choices.get_mut(&growth.choice).filter(|choice| choice.begun)
@@ -176,16 +178,24 @@ impl Gemini {
         if wire.candidates.is_none() && wire.prompt_feedback.is_none() && wire.usage_metadata.is_none() {
             return None;
         }
-        let candidates = wire.candidates.as_deref().unwrap_or_default();
-        for (at, candidate) in candidates.iter().enumerate() {
-            let index = u16::try_from(candidate.index.0.unwrap_or(at as u64)).unwrap_or(u16::MAX);
+        for (at, raw) in wire.candidates.iter().flatten().enumerate() {
+            let Some(candidate) = parse::<Candidate<'_>>(raw) else {
+                out.chunk(custom("candidate", raw), leaf("candidates/*", &[at]));
+                continue;
+            };
+            let index = ordinal(candidate.index.0.unwrap_or(at as u64), out);
+            if self.choices.len() == Self::MOST_CHOICES && !self.choices.contains_key(&index) {
+                out.too_many("choices", Self::MOST_CHOICES);
+                return Some(());
+            }
             let choice = self.choices.entry(index).or_default();
             choice.begin(index, &wire, out);
-            let parts = candidate.content.as_ref().and_then(|content| content.parts.as_deref()).unwrap_or_default();
-            for (part_at, part) in parts.iter().enumerate() {
-                choice.part(index, part, [at, part_at], event.data, out);
+            let parts = candidate.content.as_ref().and_then(|content| content.parts.as_ref());
+            for (part_at, raw) in parts.into_iter().flatten().enumerate() {
+                let part = parse(raw).unwrap_or_default();
+                choice.part(index, &part, [at, part_at], raw, out);
             }
-            choice.notes(index, at, candidate, out);
+            choice.notes(index, at, &candidate, out);
             if let Some(stated) = candidate.finish_reason.filled() {
                 choice.finish = Some(Held::Stated(stated.into()));
                 self.finishing = true;
@@ -230,7 +240,7 @@ impl Choice {
         }
     }
 
-    fn part(&mut self, choice: u16, part: &Part<'_>, at: [usize; 2], event: &str, out: &mut Output) {
+    fn part(&mut self, choice: u16, part: &Part<'_>, at: [usize; 2], raw: &RawValue, out: &mut Output) {
         let signature = part.thought_signature.filled();
         let lane = match part.text.get() {
             // An empty text only carries a signature for the text before it.
@@ -243,7 +253,7 @@ impl Choice {
                 out.delta(lane, part.text.clone(), leaf(TEXT, &at));
                 Some(lane)
             }
-            None => self.other_part(choice, part, at, event, out),
+            None => self.other_part(choice, part, at, raw, out),
         };
         if let (Some(lane), Some(signature)) = (lane, signature) {
             out.chunk(opaque(lane, "signature", signature), leaf("candidates/*/content/parts/*/thoughtSignature", &at));
@@ -262,7 +272,7 @@ impl Choice {
         choice: u16,
         part: &Part<'_>,
         at: [usize; 2],
-        event: &str,
+        raw: &RawValue,
         out: &mut Output,
     ) -> Option<Lane> {
         if let Some(call) = part.function_call {
@@ -286,11 +296,9 @@ impl Choice {
             out.chunk(Body::ProviderToolOutput(Box::new(output)).into(), leaf(path, &at));
             Some(lane).filter(|_| known.is_none())
         } else if let Some(data) = part.inline_data.or(part.file_data) {
-            self.media(choice, data, out)
+            self.media(choice, data, at, out)
         } else {
-            if let Some(raw) = raw_part(event, at) {
-                out.chunk(custom("part", raw), leaf("candidates/*/content/parts/*", &at));
-            }
+            out.chunk(custom("part", raw), leaf("candidates/*/content/parts/*", &at));
             None
         }
     }
@@ -310,12 +318,12 @@ impl Choice {
 
     fn next_part(&mut self, choice: u16, out: &mut Output) -> u16 {
         self.end_parts(choice, out);
-        self.lanes.part()
+        self.lanes.part(out)
     }
 
     fn call(&mut self, choice: u16, channel: Channel, out: &mut Output) -> Lane {
         let part = self.next_part(choice, out);
-        self.lanes.call(part, channel).in_choice(choice)
+        self.lanes.call(part, channel, out).in_choice(choice)
     }
 
     /// A call is whole, or begins with a name and gets its arguments in the events that follow; the last one does not continue.
@@ -377,7 +385,7 @@ impl Choice {
         lane
     }
 
-    fn media(&mut self, choice: u16, raw: &RawValue, out: &mut Output) -> Option<Lane> {
+    fn media(&mut self, choice: u16, raw: &RawValue, at: [usize; 2], out: &mut Output) -> Option<Lane> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Wire<'a> {
@@ -388,7 +396,13 @@ impl Choice {
             #[serde(borrow)]
             file_uri: Str<'a>,
         }
-        let wire: Wire<'_> = parse(raw)?;
+        let Some(wire) = parse::<Wire<'_>>(raw) else {
+            out.chunk(
+                custom("media", raw),
+                leaf("candidates/*/content/parts/*/inlineData|candidates/*/content/parts/*/fileData", &at),
+            );
+            return None;
+        };
         let part = self.next_part(choice, out);
         let lane = Lane::TEXT.in_choice(choice).in_part(part);
         let form = wire.mime_type.as_str().split('/').next().filter(|form| ["image", "audio", "video"].contains(form));
@@ -473,27 +487,6 @@ impl<'a> Part<'a> {
         .into_iter()
         .find_map(|(name, output, path)| Some((name, output?, path)))
     }
-}
-
-/// A part that no rule fits, as written. Rare, so it is worth reading the event once more.
-fn raw_part(event: &str, [candidate, part]: [usize; 2]) -> Option<&RawValue> {
-    #[derive(Deserialize)]
-    struct Wire<'a> {
-        #[serde(borrow)]
-        candidates: Vec<Candidate<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Candidate<'a> {
-        #[serde(borrow)]
-        content: Content<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Content<'a> {
-        #[serde(borrow)]
-        parts: Vec<&'a RawValue>,
-    }
-    let wire: Wire<'_> = serde_json::from_str(event).ok()?;
-    wire.candidates.get(candidate)?.content.parts.get(part).copied()
 }
 
 fn is_blocked(feedback: &RawValue) -> bool {

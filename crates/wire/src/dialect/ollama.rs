@@ -149,7 +149,7 @@ impl Ollama {
         let Some(function) = call.function else {
             return out.push(custom("message.tool_calls", raw));
         };
-        let lane = self.lanes.call(0, Channel::Arguments);
+        let lane = self.lanes.call(0, Channel::Arguments, out);
         let id = call.id.filled().map_or_else(|| Output::made_up_id(lane), Text::from);
         let name = function.name.text().unwrap_or_default();
         let arguments = function.arguments.map(plain).unwrap_or_default();

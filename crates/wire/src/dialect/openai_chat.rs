@@ -16,7 +16,7 @@ use crate::output::{Leaf, Output};
 use super::{
     Dialect, Event,
     chunks::{annotation, custom, finish, opaque},
-    read::{error_info, is_filled, leaf, parse, plain},
+    read::{choice as ordinal, error_info, is_filled, leaf, parse, plain},
 };
 use calls::{Calls, Fragment};
 use wire::{Audio, Call, Choice, Content, Delta, Detail, ImageUrl, Logprobs, Part, Wire, XGroq, usage_of};
@@ -51,7 +51,6 @@ impl Dialect for OpenAiChat {
 }
 
 impl OpenAiChat {
-    /// An event that speaks of more choices is kept as it is.
     const MOST_CHOICES: usize = 1024;
 
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
@@ -71,7 +70,7 @@ impl OpenAiChat {
         let wire: Wire<'_> = data.starts_with('{').then(|| serde_json::from_str(data).ok())??;
         let is_error = is_named_error || wire.object.as_str() == "error";
         let is_known = wire.choices.is_some() || wire.usage.is_some() || stated_error(wire.error).is_some();
-        if !(is_known || is_error) || !self.has_room(&wire) {
+        if !(is_known || is_error) {
             return None;
         }
         if self.id.is_none() {
@@ -110,16 +109,13 @@ impl OpenAiChat {
         Some(())
     }
 
-    fn has_room(&self, wire: &Wire<'_>) -> bool {
-        let choices = wire.choices.as_deref().unwrap_or_default();
-        self.choices.len() + choices.len() <= Self::MOST_CHOICES
-            || choices.iter().all(|choice| self.choices.iter().any(|known| known.is(choice)))
-    }
-
     fn choice(&mut self, at: usize, choice: &Choice<'_>, out: &mut Output) {
         let known = self.choices.iter().position(|known| known.is(choice));
+        if known.is_none() && self.choices.len() == Self::MOST_CHOICES {
+            return out.too_many("choices", Self::MOST_CHOICES);
+        }
         let known = known.unwrap_or_else(|| {
-            self.choices.push(Progress::new(choice));
+            self.choices.push(Progress::new(choice, out));
             self.choices.len() - 1
         });
         let progress = &mut self.choices[known];
@@ -160,12 +156,12 @@ impl OpenAiChat {
 }
 
 impl Progress {
-    fn new(choice: &Choice<'_>) -> Self {
-        Self { choice: number(choice), ..Self::default() }
+    fn new(choice: &Choice<'_>, out: &mut Output) -> Self {
+        Self { choice: ordinal(choice.index.or_zero(), out), ..Self::default() }
     }
 
     fn is(&self, choice: &Choice<'_>) -> bool {
-        self.choice == number(choice)
+        u64::from(self.choice) == choice.index.or_zero()
     }
 
     fn lane(&self, channel: Channel) -> Lane {
@@ -330,10 +326,8 @@ impl Progress {
             name: function.map(|function| function.name.as_str()).unwrap_or_default(),
             arguments: &arguments,
         };
-        match self.calls.take(self.lane(Channel::Arguments), fragment, out) {
-            Some(lane) => out.delta(lane, arguments, place),
-            None => out.push(Chunk::custom("delta.tool_calls", Json::string(&arguments))),
-        }
+        let lane = self.calls.take(self.lane(Channel::Arguments), fragment, out);
+        out.delta(lane, arguments, place);
     }
 
     fn image(&self, raw: Option<&RawValue>, out: &mut Output) {
@@ -446,10 +440,6 @@ fn stated_error(error: Option<&RawValue>) -> Option<&RawValue> {
 fn error_place(error: &RawValue) -> Leaf {
     let path = if error.get().starts_with('{') { "error/message" } else { "error" };
     Leaf::new(path, [0; 4])
-}
-
-fn number(choice: &Choice<'_>) -> u16 {
-    u16::try_from(choice.index.or_zero()).unwrap_or(u16::MAX)
 }
 
 fn reason(stated: &str) -> FinishReason {

@@ -73,7 +73,7 @@ impl Dialect for OpenAiResponses {
 }
 
 impl OpenAiResponses {
-    /// At most so many parts and items are tracked. Those past it share the last part, and what they repeat counts as said once more.
+    /// At most so many items are tracked. What those past it repeat counts as said once more.
     const MOST: usize = u16::MAX as usize;
 
     fn read(&mut self, event: &Event<'_>, out: &mut Output) -> Option<()> {
@@ -96,7 +96,7 @@ impl OpenAiResponses {
             if let (Grows::Part(_, channel), Some(logprobs)) =
                 (grows, wire.logprobs.filter(|list| is_filled(Some(list))))
             {
-                let ordinal = self.part(grows.slot(at), |_| {});
+                let ordinal = self.part(grows.slot(at), out, |_| {});
                 let note = annotation(Lane::new(channel).in_part(ordinal), "logprobs", logprobs);
                 out.chunk(note, Leaf::new("logprobs", [0; 4]));
             }
@@ -130,7 +130,7 @@ impl OpenAiResponses {
             }
             "response.reasoning_summary_part.done" => self.whole_part(summary, wire.part?, out)?,
             "response.output_text.annotation.added" => {
-                let ordinal = self.part(content, |part| part.annotated = true);
+                let ordinal = self.part(content, out, |part| part.annotated = true);
                 let note = annotation(Lane::TEXT.in_part(ordinal), "citation", wire.annotation?);
                 out.chunk(note, Leaf::new("annotation", [0; 4]));
             }
@@ -138,11 +138,11 @@ impl OpenAiResponses {
             "response.output_item.added" => self.item(output, wire.item?, At::Added, out)?,
             "response.output_item.done" => self.item(output, wire.item?, At::Done, out)?,
             "response.image_generation_call.partial_image" => {
-                let lane = Lane::TEXT.in_part(self.part((output, Kind::Item, 0), |_| {}));
+                let lane = Lane::TEXT.in_part(self.part((output, Kind::Item, 0), out, |_| {}));
                 out.push(image(lane, &filled(wire.partial_image_b64)?, None));
             }
             "response.audio.delta" => {
-                let lane = Lane::new(Channel::Transcript).in_part(self.part(content, |_| {}));
+                let lane = Lane::new(Channel::Transcript).in_part(self.part(content, out, |_| {}));
                 let data = MediaData::Base64(wire.delta.as_str().into());
                 out.push(Body::Media(Box::new(Media { lane, form: "audio".into(), mime: None, data })));
             }
@@ -188,7 +188,7 @@ impl OpenAiResponses {
                 let ordinal = match self.last {
                     Some((last, ordinal)) if last == slot => ordinal,
                     _ => {
-                        let ordinal = self.growing_part(slot, |part| part.said = true);
+                        let ordinal = self.growing_part(slot, out, |part| part.said = true);
                         self.last = Some((slot, ordinal));
                         ordinal
                     }
@@ -199,7 +199,7 @@ impl OpenAiResponses {
                 if self.items.get(&at[0]).and_then(|item| item.call).is_some_and(|call| call.ended) {
                     self.items.remove(&at[0]);
                 }
-                let mut call = self.call(at[0], channel);
+                let mut call = self.call(at[0], channel, out);
                 if !call.said && text.filled().is_some() {
                     call.said = true;
                     self.set_call(at[0], call);
@@ -217,10 +217,10 @@ impl OpenAiResponses {
     fn say(&mut self, slot: Slot, channel: Channel, text: Text, leaf: Leaf, out: &mut Output) {
         let said = self.parts.get(&slot).is_some_and(|part| part.said);
         if said {
-            let ordinal = self.part(slot, |_| {});
+            let ordinal = self.part(slot, out, |_| {});
             out.snapshot(Lane::new(channel).in_part(ordinal), text, leaf);
         } else if !text.is_empty() {
-            let ordinal = self.growing_part(slot, |part| part.said = true);
+            let ordinal = self.growing_part(slot, out, |part| part.said = true);
             out.delta(Lane::new(channel).in_part(ordinal), text, leaf);
         }
     }
@@ -228,7 +228,7 @@ impl OpenAiResponses {
     fn begin_part(&mut self, slot: Slot, part: &RawValue, out: &mut Output) -> Option<()> {
         let part: PartWire<'_> = parse(part)?;
         let (channel, text, field) = part.content();
-        let ordinal = self.part(slot, |_| {});
+        let ordinal = self.part(slot, out, |_| {});
         out.push(Body::PartStart(Lane::new(channel).in_part(ordinal)));
         if !text.is_empty() {
             self.say(slot, channel, text.into(), Leaf::new(field.part, [0; 4]), out);
@@ -248,7 +248,7 @@ impl OpenAiResponses {
     fn annotate(&mut self, slot: Slot, part: &PartWire<'_>, place: impl Fn(usize) -> Leaf, out: &mut Output) {
         let Some(List(annotations)) = part.annotations.as_ref().filter(|list| !list.0.is_empty()) else { return };
         let mut annotated = false;
-        let ordinal = self.part(slot, |part| annotated = std::mem::replace(&mut part.annotated, true));
+        let ordinal = self.part(slot, out, |part| annotated = std::mem::replace(&mut part.annotated, true));
         if !annotated {
             for (i, value) in annotations.iter().enumerate() {
                 out.chunk(annotation(Lane::TEXT.in_part(ordinal), "citation", value), place(i));
@@ -326,7 +326,7 @@ impl OpenAiResponses {
         };
         let first =
             self.parts.range((output, Kind::Content, 0)..=(output, Kind::Item, 0)).next().map(|(slot, _)| *slot);
-        let ordinal = self.part(first.unwrap_or((output, Kind::Item, 0)), |_| {});
+        let ordinal = self.part(first.unwrap_or((output, Kind::Item, 0)), out, |_| {});
         let lane = Lane::new(Channel::Reasoning).in_part(ordinal);
         let place = at.leaf("item/encrypted_content", "response/output/*/encrypted_content", &[]);
         out.chunk(opaque(lane, "encrypted", &data), place);
@@ -350,7 +350,7 @@ impl OpenAiResponses {
         self.calls = true;
         let text = input.filter(|input| input.get() != "null").map(plain).unwrap_or_default();
         let leaf = at.leaf(paths[0], paths[1], &[]);
-        let mut call = self.call(output, Channel::Arguments);
+        let mut call = self.call(output, Channel::Arguments, out);
         let (id, name) = (call_id(item, call.lane), Text::from(name));
         match (at, call.begun) {
             (At::Added, false) => {
@@ -375,7 +375,7 @@ impl OpenAiResponses {
 
     /// A call that the provider runs: its input, then the item with all that it gave back.
     fn provider_call(&mut self, output: u64, item: &ItemWire<'_>, raw: &RawValue, at: At, out: &mut Output) {
-        let mut call = self.call(output, Channel::ProviderTool);
+        let mut call = self.call(output, Channel::ProviderTool, out);
         let id = item.id.filled().map_or_else(|| call_id(item, call.lane), Text::from);
         let name = item.name.filled().unwrap_or(item.kind.as_str());
         if !call.begun {
@@ -411,7 +411,7 @@ impl OpenAiResponses {
     }
 
     fn whole_call(&mut self, output: u64, channel: Channel, text: &RawValue, leaf: Leaf, out: &mut Output) {
-        let mut call = self.call(output, channel);
+        let mut call = self.call(output, channel, out);
         call.whole(plain(text), leaf, out);
         self.set_call(output, call);
     }
@@ -459,34 +459,32 @@ impl OpenAiResponses {
     }
 
     /// The ordinal of a part, which is begun if it is new.
-    fn part(&mut self, slot: Slot, change: impl FnOnce(&mut Part)) -> u16 {
+    fn part(&mut self, slot: Slot, out: &mut Output, change: impl FnOnce(&mut Part)) -> u16 {
         if let Some(part) = self.parts.get_mut(&slot) {
             change(part);
             return part.ordinal;
         }
-        let mut part = Part { ordinal: self.lanes.part(), ..Part::default() };
+        let mut part = Part { ordinal: self.lanes.part(out), ..Part::default() };
         change(&mut part);
-        if self.parts.len() < Self::MOST {
-            self.parts.insert(slot, part);
-            self.open.insert(slot, part.ordinal);
-        }
+        self.parts.insert(slot, part);
+        self.open.insert(slot, part.ordinal);
         part.ordinal
     }
 
     /// The same for a part that gets text: what grows after its end is another part.
-    fn growing_part(&mut self, slot: Slot, change: impl FnOnce(&mut Part)) -> u16 {
+    fn growing_part(&mut self, slot: Slot, out: &mut Output, change: impl FnOnce(&mut Part)) -> u16 {
         if !self.open.contains_key(&slot) {
             self.parts.remove(&slot);
         }
-        self.part(slot, change)
+        self.part(slot, out, change)
     }
 
-    fn call(&mut self, output: u64, channel: Channel) -> Call {
+    fn call(&mut self, output: u64, channel: Channel, out: &mut Output) -> Call {
         if let Some(call) = self.items.get(&output).and_then(|item| item.call) {
             return call;
         }
-        let part = self.growing_part((output, Kind::Item, 0), |_| {});
-        let call = Call { lane: self.lanes.call(part, channel), begun: false, said: false, ended: false };
+        let part = self.growing_part((output, Kind::Item, 0), out, |_| {});
+        let call = Call { lane: self.lanes.call(part, channel, out), begun: false, said: false, ended: false };
         self.set_call(output, call);
         call
     }

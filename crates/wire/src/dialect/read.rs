@@ -9,7 +9,7 @@ use serde::{
 use serde_json::value::RawValue;
 use streamkeeper_contract::{Channel, ErrorInfo, Lane, Text, codes};
 
-use crate::output::Leaf;
+use crate::output::{Leaf, Output};
 
 /// A string that may be absent or null. Borrowed from the event where it has no escapes, else in a [`Text`], which holds short pieces
 /// without an allocation.
@@ -295,7 +295,7 @@ pub(crate) fn error_info(raw: &RawValue) -> ErrorInfo {
 
 /// Hands out the ordinals of parts and tool calls of one invocation, and remembers which call has which id.
 ///
-/// Ordinals saturate: all that come after the last one share it. Ids longer than 256 bytes are not remembered.
+/// When they run out, the stream has too many lanes. Ids longer than 256 bytes are not remembered.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     parts: u16,
@@ -307,15 +307,15 @@ impl Lanes {
     pub(super) const LONGEST_ID: usize = 256;
 
     /// The next part.
-    pub(super) fn part(&mut self) -> u16 {
+    pub(super) fn part(&mut self, out: &mut Output) -> u16 {
         let part = self.parts;
-        self.parts = self.parts.saturating_add(1);
+        self.parts = next(part, "parts", out);
         part
     }
 
     /// The lane of a new call in this part. Calls count from 1.
-    pub(super) fn call(&mut self, part: u16, channel: Channel) -> Lane {
-        self.calls = self.calls.saturating_add(1);
+    pub(super) fn call(&mut self, part: u16, channel: Channel, out: &mut Output) -> Lane {
+        self.calls = next(self.calls, "calls", out);
         Lane { choice: 0, part, call: self.calls, channel }
     }
 
@@ -330,6 +330,21 @@ impl Lanes {
     pub(super) fn named(&self, id: &str) -> Option<Lane> {
         self.tools.get(id).copied()
     }
+}
+
+fn next(ordinal: u16, what: &'static str, out: &mut Output) -> u16 {
+    ordinal.checked_add(1).unwrap_or_else(|| {
+        out.too_many(what, usize::from(u16::MAX));
+        ordinal
+    })
+}
+
+/// The ordinal of a choice: the provider's own number.
+pub(super) fn choice(number: u64, out: &mut Output) -> u16 {
+    u16::try_from(number).unwrap_or_else(|_| {
+        out.too_many("choices", usize::from(u16::MAX) + 1);
+        u16::MAX
+    })
 }
 
 #[cfg(test)]
@@ -405,12 +420,21 @@ mod tests {
         assert!(!is_filled(None));
     }
 
+    // spec 2.3
     #[test]
-    fn ordinals_saturate_and_long_ids_are_not_remembered() {
-        let mut lanes = Lanes { parts: u16::MAX - 1, calls: u16::MAX, ..Lanes::default() };
-        assert_eq!((lanes.part(), lanes.part(), lanes.part()), (u16::MAX - 1, u16::MAX, u16::MAX));
-        let lane = lanes.call(0, Channel::Arguments);
-        assert_eq!(lane.call, u16::MAX);
+    fn ordinals_run_out_and_long_ids_are_not_remembered() {
+        let mut out = Output::default();
+        let mut lanes = Lanes { parts: u16::MAX - 1, calls: u16::MAX - 1, ..Lanes::default() };
+        assert_eq!((lanes.part(&mut out), out.too_many), (u16::MAX - 1, None));
+        lanes.part(&mut out);
+        assert_eq!(out.too_many.take(), Some(("parts", 65_535)));
+        let lane = lanes.call(0, Channel::Arguments, &mut out);
+        assert_eq!((lane.call, out.too_many), (u16::MAX, None));
+        lanes.call(0, Channel::Arguments, &mut out);
+        assert_eq!(out.too_many.take(), Some(("calls", 65_535)));
+        assert_eq!((choice(65_535, &mut out), out.too_many), (65_535, None));
+        choice(65_536, &mut out);
+        assert_eq!(out.too_many, Some(("choices", 65_536)));
         lanes.name("a", lane);
         lanes.name(&"x".repeat(257), lane);
         assert_eq!((lanes.named("a"), lanes.named(&"x".repeat(257))), (Some(lane), None));

@@ -13,7 +13,9 @@ use futures_util::{
 };
 use proptest::prelude::*;
 use streamkeeper_contract::{Body, Chunk, Offset};
-use streamkeeper_wire::{DecodeError, DecodeExt, Decoder, Format, Framing, Limits, Passthrough, Stats, WireError};
+use streamkeeper_wire::{
+    DecodeError, DecodeExt, Decoder, Format, Framing, Inspection, Limits, Passthrough, Stats, WireError,
+};
 
 use crate::{
     frames::{body, cut, message},
@@ -464,4 +466,62 @@ fn half_a_surrogate_pair_is_text_that_cannot_be_said() {
         assert_eq!(text, "a\u{fffd}", "{}", format.name());
         assert_eq!(String::from_utf8(out).unwrap().trim_end(), event, "{}", format.name());
     }
+}
+
+// spec 2.3
+#[test]
+fn lanes_past_the_limit_end_decoding_and_never_share_one() {
+    let calls = |from: usize, to: usize| {
+        let call = |i| format!(r#"{{"index":{i},"id":"c{i}","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+        let list: Vec<String> = (from..to).map(call).collect();
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{}]}}}}]}}\n\n", list.join(","))
+    };
+    let choices = |range: std::ops::Range<u32>| {
+        let list: Vec<String> = range.map(|i| format!(r#"{{"index":{i},"delta":{{"content":"x"}}}}"#)).collect();
+        format!("data: {{\"choices\":[{}]}}\n\n", list.join(","))
+    };
+    let candidates = |index: u32| {
+        format!("data: {{\"candidates\":[{{\"index\":{index},\"content\":{{\"parts\":[{{\"text\":\"x\"}}]}}}}]}}\n\n")
+    };
+    let many = |range: std::ops::Range<u32>| range.map(candidates).collect::<String>();
+    for (format, within, past, what, limit) in [
+        (Format::OpenAiChat, calls(0, 4096), calls(4096, 4097), "calls", 4096),
+        (Format::OpenAiChat, choices(0..1024), choices(1024..1025), "choices", 1024),
+        (Format::OpenAiChat, choices(65_535..65_536), choices(65_536..65_537), "choices", 65_536),
+        (Format::Gemini, many(0..1024), candidates(1024), "choices", 1024),
+        (Format::Gemini, candidates(65_535), candidates(65_536), "choices", 65_536),
+    ] {
+        let mut decoder = Decoder::new(format);
+        decoder.push(within.as_bytes()).unwrap();
+        let chunks: Vec<Chunk> = std::iter::from_fn(|| decoder.next_chunk()).collect();
+        let mut lanes: Vec<_> = chunks.iter().filter(|chunk| chunk.is_delta()).filter_map(Chunk::lane).collect();
+        let count = lanes.len();
+        lanes.sort();
+        lanes.dedup();
+        assert_eq!(lanes.len(), count, "{format}: two lanes in one");
+        let error = WireError::TooManyLanes { what, limit };
+        assert_eq!(decoder.push(past.as_bytes()), Err(error.clone()), "{format}");
+        assert_eq!((decoder.next_chunk(), decoder.finish()), (None, Err(error)), "{format}");
+    }
+}
+
+// spec 2.3
+#[test]
+fn an_inspection_tells_that_there_were_too_many_calls() {
+    let mut decoder = Decoder::new(Format::OpenAiChat);
+    let mut inspection = Inspection::new();
+    let mut error = None;
+    for i in 0..5000 {
+        let call = format!(r#"{{"index":{i},"id":"c{i}","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+        let event = format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n");
+        error = decoder.push(event.as_bytes()).err();
+        std::iter::from_fn(|| decoder.next_chunk()).for_each(|chunk| inspection.chunk(&chunk));
+        if error.is_some() {
+            break;
+        }
+    }
+    inspection.fail(&error.unwrap());
+    inspection.finish(&decoder.stats(), decoder.format());
+    assert_eq!((inspection.outcome, inspection.decode_error), ("failed", Some("too_many_lanes")));
+    assert_eq!(inspection.tool_calls.len(), 4096);
 }

@@ -221,3 +221,30 @@ fn what_no_rule_fits_is_raw_and_the_stream_goes_on() {
     );
     assert_eq!((out.ended, out.known, out.unknown, out.stated_end.as_deref()), (false, 1, 2, None));
 }
+
+// spec 2.10
+#[test]
+fn one_malformed_piece_leaves_the_others_readable() {
+    let (lines, _) = read(
+        Gemini,
+        &[
+            r#"{"candidates":[{"content":{"parts":[{"text":"a"},{"text":7},{"thoughtSignature":{}},{"inlineData":{"data":1}},{"text":"b"}]}}]}"#,
+            r#"{"candidates":[{"content":7},{"index":0,"content":{"parts":[{"text":"c"}]},"finishReason":"STOP"}]}"#,
+        ],
+    );
+    assert_eq!(
+        lines,
+        [
+            "message_start - assistant -",
+            "content_delta 0.0/text \"a\" @candidates/0/content/parts/0/text",
+            r#"custom part {"text":7} @candidates/0/content/parts/1"#,
+            r#"custom part {"thoughtSignature":{}} @candidates/0/content/parts/2"#,
+            r#"custom media {"data":1} @candidates/0/content/parts/3/inlineData|candidates/0/content/parts/3/fileData"#,
+            "content_delta 0.0/text \"b\" @candidates/0/content/parts/4/text",
+            r#"custom candidate {"content":7} @candidates/0"#,
+            "content_delta 0.0/text \"c\" @candidates/1/content/parts/0/text",
+            "part_end 0.0",
+            "finish 0 stop (STOP)",
+        ],
+    );
+}

@@ -33,18 +33,17 @@ impl Calls {
     /// A choice has at most so many calls.
     const MOST: usize = 4096;
 
-    /// Finds or opens the call of a fragment and writes its start as soon as its name is known. Returns the lane of its arguments, or
-    /// `None` if there are too many calls.
-    pub(super) fn take(&mut self, choice: Lane, fragment: Fragment<'_>, out: &mut Output) -> Option<Lane> {
-        let at = match self.find(fragment) {
-            Some(at) => at,
-            None if self.0.len() < Self::MOST => {
-                self.0.push(Call::new(choice.arguments(self.next()), fragment.index));
-                self.0.len() - 1
+    /// Finds or opens the call of a fragment and writes its start as soon as its name is known. Returns the lane of its arguments.
+    pub(super) fn take(&mut self, choice: Lane, fragment: Fragment<'_>, out: &mut Output) -> Lane {
+        let at = self.find(fragment).unwrap_or_else(|| {
+            if self.0.len() == Self::MOST {
+                out.too_many("calls", Self::MOST);
+                return Self::MOST - 1;
             }
-            None => return None,
-        };
-        let call = self.0.get_mut(at)?;
+            self.0.push(Call::new(choice.arguments(self.next()), fragment.index));
+            self.0.len() - 1
+        });
+        let call = &mut self.0[at];
         call.open = true;
         if !call.started {
             if call.id.is_empty() {
@@ -55,20 +54,24 @@ impl Calls {
                 call.start(out);
             }
         }
-        if call.id.is_empty() {
-            call.arguments.push(fragment.arguments);
-        }
-        Some(call.lane)
+        call.arguments.push(fragment.arguments);
+        call.lane
     }
 
     /// By id, then by index. A new id with a name opens a call; without a name it is one of those that some servers draw anew for
-    /// every fragment. Without any id a name opens a call unless it repeats that of a call whose arguments are not complete.
+    /// every fragment. So does a known id with a name at another index, or with arguments behind whole ones: some servers give all calls
+    /// one id. Without any id a name opens a call unless it repeats that of a call whose arguments are not complete.
     fn find(&self, fragment: Fragment<'_>) -> Option<usize> {
         let newest = |is: &dyn Fn(&Call) -> bool| self.0.iter().rposition(is);
+        let elsewhere = |call: &Call| fragment.index.is_some() && call.index.is_some() && call.index != fragment.index;
         if !fragment.id.is_empty()
-            && let Some(at) = newest(&|call| call.id == fragment.id)
+            && let Some(at) = newest(&|call| call.id == fragment.id && !elsewhere(call))
+                .or_else(|| newest(&|call| call.id == fragment.id))
         {
-            return Some(at);
+            let call = &self.0[at];
+            let repeats = call.arguments.is_whole() && fragment.arguments.trim_start().starts_with('{');
+            let opens = call.started && !fragment.name.is_empty() && (elsewhere(call) || repeats);
+            return (!opens).then_some(at);
         }
         let at = match fragment.index {
             Some(index) => newest(&|call| call.index == Some(index))?,
