@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use streamkeeper_contract::{Body, Chunk, ErrorInfo, Lane, Offset, Origin, Raw, Text};
 
-use crate::dialect::error_event;
+use crate::dialect::{error_event, error_first};
 
 /// Where in an event's JSON the text of a chunk stands, as a path. It is only followed when text has to be spliced, so decoding pays
 /// nothing for it but a copy of a few words.
@@ -127,7 +127,8 @@ impl Output {
 
     /// Adds an event that no rule of its format fits: an error, if it states one as any provider does, else a `raw` chunk.
     pub(crate) fn raw(&mut self, name: Option<&str>, data: &str) {
-        if let Some(error) = error_event(name, data) {
+        let is_first = self.known + self.unknown == 0;
+        if let Some(error) = error_event(name, data).or_else(|| is_first.then(|| error_first(data))?) {
             self.known += 1;
             return self.error(error);
         }

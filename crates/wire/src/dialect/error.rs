@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use streamkeeper_contract::{ErrorInfo, codes};
+use streamkeeper_contract::{ErrorInfo, Text, codes};
 
 use super::read::{error_info, filled, is_filled, parse, plain};
 
@@ -42,6 +42,16 @@ pub(crate) fn error_event(name: Option<&str>, data: &str) -> Option<ErrorInfo> {
         Some("error") => Some(error_of(data).unwrap_or_else(|| whole(data))),
         _ => error_in(data),
     }
+}
+
+/// The error that the first event of a stream is, where it fits no rule: a whole body, as [`error_of`] reads it. A type alone counts only
+/// if it is a word for an error, since events of any kind have one.
+pub(crate) fn error_first(data: &str) -> Option<ErrorInfo> {
+    let raw: &RawValue = serde_json::from_str(data).ok()?;
+    let wire = object(raw)?;
+    let is_error = |word: Text| ["error", "exception"].iter().any(|end| word.to_ascii_lowercase().contains(end));
+    let stated = is_filled(wire.code) || is_filled(wire.status) || filled(wire.aws).is_some();
+    (stated || wire.message.is_none() || filled(wire.kind).is_some_and(is_error)).then(|| error_of(data))?
 }
 
 /// The error that a whole body is: what [`error_in`] reads, and `{"message":…}` with a `code`, `type` or
@@ -126,6 +136,24 @@ mod tests {
         ] {
             assert_eq!(read(error_in(data)), None, "{data}");
             assert_eq!(read(error_of(data)), Some((code.to_owned(), message.to_owned())), "{data}");
+        }
+    }
+
+    // spec 2.4
+    #[test]
+    fn a_first_event_is_an_error_if_it_says_so() {
+        for (data, is_error) in [
+            (r#"{"detail":"Not Found"}"#, true),
+            (r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, true),
+            (r#"{"object":"error","message":"bad","type":"NotFoundError","code":404}"#, true),
+            (r#"{"message":"bad","type":"invalid_request_error"}"#, true),
+            (r#"{"message":"denied","__type":"AccessDeniedException"}"#, true),
+            (r#"{"message":"slow down","status":429}"#, true),
+            (r#"{"message":"hello","type":"greeting"}"#, false),
+            (r#"{"message":"hello"}"#, false),
+            ("[DONE]", false),
+        ] {
+            assert_eq!(error_first(data).is_some(), is_error, "{data}");
         }
     }
 

@@ -23,7 +23,7 @@ mod testing;
 
 use std::fmt;
 
-pub(crate) use error::{error_event, error_of};
+pub(crate) use error::{error_event, error_first, error_of};
 
 use crate::{Format, output::Output};
 

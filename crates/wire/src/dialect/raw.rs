@@ -4,7 +4,7 @@ use streamkeeper_contract::{Body, FinishReason, Raw, Text};
 
 use crate::output::Output;
 
-use super::{Dialect, Event, chunks::finish, error_event};
+use super::{Dialect, Event, chunks::finish, error_event, error_first};
 
 /// Reads anything. A clean end of the body is the end: nothing else can be told.
 #[derive(Debug, Default)]
@@ -12,8 +12,11 @@ pub(super) struct Anything;
 
 impl Dialect for Anything {
     fn event(&mut self, event: &Event<'_>, out: &mut Output) {
+        let is_first = out.known + out.unknown == 0;
         out.known += 1;
-        if let Some(error) = error_event(event.name, event.data) {
+        if let Some(error) =
+            error_event(event.name, event.data).or_else(|| is_first.then(|| error_first(event.data))?)
+        {
             return out.error(error);
         }
         out.push(Body::Raw(Box::new(Raw { event: event.name.map(Text::from), data: event.data.into() })));

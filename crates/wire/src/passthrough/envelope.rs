@@ -164,26 +164,34 @@ impl Envelope {
 
     /// A frame of a JSON array, with its own payload or another one.
     fn element(&mut self, frame: &Frame<'_>, json: Option<&str>, out: &mut Vec<u8>) {
-        let (data, at) = match (frame.data, frame.data_at) {
-            (Some(data), Some(at)) => (Some(json.unwrap_or(data)), at),
-            _ => (None, frame.raw.len()),
+        // An element that is not UTF-8 stands nowhere as it is: what is written of it is what was read.
+        let separators =
+            frame.raw.iter().take_while(|byte| byte.is_ascii_whitespace() || b"[,\xEF\xBB\xBF".contains(byte));
+        let at = match (frame.data, frame.data_at) {
+            (None, _) => frame.raw.len(),
+            (Some(_), Some(at)) => at,
+            (Some(_), None) => separators.count(),
         };
         let (before, rest) = frame.raw.split_at(at.min(frame.raw.len()));
+        let own = if frame.data_at.is_some() { frame.data.map_or(0, str::len) } else { rest.len() };
         let has = |byte: u8| before.contains(&byte);
-        let fits = has(b'[') != self.array.begun && (data.is_none() || has(b',') == (self.array.elements > 0));
+        let fits = has(b'[') != self.array.begun && (frame.data.is_none() || has(b',') == (self.array.elements > 0));
         if fits {
             out.extend_from_slice(before);
             self.array.begun = true;
-            self.array.elements += u64::from(data.is_some());
-        } else if data.is_some() {
+            self.array.elements += u64::from(frame.data.is_some());
+        } else if frame.data.is_some() {
             self.separate(out);
         } else {
             out.extend_from_slice(if self.array.begun { b"\n]" } else { b"[]" });
         }
-        self.array.over |= data.is_none() && has(b']');
-        if let Some(json) = data {
-            out.extend_from_slice(json.as_bytes());
-            out.extend_from_slice(rest.get(frame.data.map_or(0, str::len)..).unwrap_or_default());
+        self.array.over |= frame.data.is_none() && has(b']');
+        match json {
+            Some(json) if frame.data.is_some() => {
+                out.extend_from_slice(json.as_bytes());
+                out.extend_from_slice(rest.get(own..).unwrap_or_default());
+            }
+            _ => out.extend_from_slice(rest),
         }
     }
 

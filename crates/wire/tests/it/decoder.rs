@@ -525,3 +525,34 @@ fn an_inspection_tells_that_there_were_too_many_calls() {
     assert_eq!((inspection.outcome, inspection.decode_error), ("failed", Some("too_many_lanes")));
     assert_eq!(inspection.tool_calls.len(), 4096);
 }
+
+// spec 2.4
+#[test]
+fn an_error_body_of_any_server_is_no_finished_stream() {
+    let bodies = [
+        r#"{"detail":"Not Found"}"#,
+        r#"{"detail":[{"loc":["body","messages"],"msg":"field required","type":"missing"}]}"#,
+        r#"{"object":"error","message":"no such model","type":"NotFoundError","code":404}"#,
+        r#"{"message":"bad","type":"invalid_request_error"}"#,
+        r#"{"message":"denied","__type":"AccessDeniedException"}"#,
+        r#"{"error":"model not found"}"#,
+    ];
+    let formats = [
+        None,
+        Some(Format::OpenAiChat),
+        Some(Format::AnthropicMessages),
+        Some(Format::OpenAiResponses),
+        Some(Format::Gemini),
+    ];
+    for body in bodies {
+        for body in [body.to_owned(), format!("data: {body}\n\n"), format!("data: {body}\n\ndata: [DONE]\n\n")] {
+            for format in formats {
+                let mut decoder = format.map_or_else(Decoder::detect, Decoder::new);
+                // The end mark of another format may make it a stream of that one, which is no finished one either.
+                let _ = decoder.push(body.as_bytes()).and_then(|()| decoder.finish());
+                let inspection = Inspection::of(&mut decoder);
+                assert_eq!((inspection.outcome, inspection.error), ("failed", true), "{format:?}: {body}");
+            }
+        }
+    }
+}

@@ -36,6 +36,39 @@ fn whole(stream: &Stream) -> &[u8] {
     &stream.body[..if cut_off { blank().map_or(0, |at| at + 2) } else { stream.body.len() }]
 }
 
+// spec 2.8, 3.5
+#[test]
+fn an_event_that_is_not_utf8_is_changed_or_withheld_in_every_framing() {
+    let event = |text: &[u8]| [br#"{"candidates":[{"content":{"parts":[{"text":""#, text, br#""}]}}]}"#].concat();
+    let (first, second) = (event(b"\xFFsecret"), event(b"clear\xFF"));
+    let array = [b"[", &first[..], b",\n", &second, b"]"].concat();
+    let sse = [b"data: ", &first[..], b"\n\ndata: ", &second, b"\n\n"].concat();
+    let lines = [&first[..], b"\n", &second, b"\n"].concat();
+    for body in [array, sse, lines] {
+        assert_eq!(identity(Format::Gemini, &body, 7), body, "untouched, it leaves as it came");
+        for new in [None, Some(""), Some("amended")] {
+            let mut pass = Passthrough::new(Decoder::new(Format::Gemini));
+            let (mut chunks, mut out) = (Vec::new(), Vec::new());
+            pass.push(&body).unwrap();
+            pass.finish().unwrap();
+            while pass.next_frame(&mut chunks).unwrap() {
+                let change = |chunk: Chunk| match chunk.text().filter(|text| text.contains("secret")) {
+                    Some(_) => new.and_then(|new| chunk.with_text(new)),
+                    None => Some(chunk),
+                };
+                let delivered: Vec<Chunk> = chunks.drain(..).filter_map(change).collect();
+                pass.write(&delivered, &mut out).unwrap();
+            }
+            let said = String::from_utf8_lossy(&out);
+            assert!(!said.contains("secret") && said.contains("clear"), "{new:?}: {said}");
+            assert_eq!(said.contains("amended"), new == Some("amended"), "{said}");
+            let mut again = Decoder::new(Format::Gemini);
+            again.push(&out).and_then(|()| again.finish()).unwrap();
+            assert_eq!(again.stats().unknown, 0, "{said}");
+        }
+    }
+}
+
 // spec 2.8
 #[test]
 fn what_nobody_changed_leaves_byte_for_byte_however_it_is_cut() {
