@@ -8,6 +8,7 @@
 //! | [`Repetition`] | stops a model that has fallen into a loop | guard |
 //! | [`PromptLeak`] | stops a model that recites its system prompt | guard |
 //! | [`OffTopic`] | stops a model that talks about something else | guard |
+//! | [`TextObserver`] | looks for patterns, and replaces, stops, emits or tags where they match | guard |
 //! | [`NormalizeDialects`] | makes tool calls and thoughts of what a model wrote into its answer | transform |
 //! | [`Metrics`] | counts and times | watcher |
 //!
@@ -26,6 +27,7 @@ mod off_topic;
 mod prompt_leak;
 mod repetition;
 mod stall;
+mod text_observer;
 
 pub use ceiling::{CostCeiling, LengthCeiling, TokenCeiling, TokenPrices};
 pub use dialect::{Dialect, NormalizeDialects, SPECIAL_TOKENS};
@@ -36,3 +38,4 @@ pub use off_topic::OffTopic;
 pub use prompt_leak::PromptLeak;
 pub use repetition::Repetition;
 pub use stall::Stall;
+pub use text_observer::{ArgumentsCheck, MAX_UNDECIDED, Match, OnArguments, OnMatch, TextObserver, validators};
