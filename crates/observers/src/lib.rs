@@ -8,6 +8,7 @@
 //! | [`Repetition`] | stops a model that has fallen into a loop | guard |
 //! | [`PromptLeak`] | stops a model that recites its system prompt | guard |
 //! | [`OffTopic`] | stops a model that talks about something else | guard |
+//! | [`Redact`] | takes secrets and personal data out of all text | guard |
 //! | [`TextObserver`] | looks for patterns, and replaces, stops, emits or tags where they match | guard |
 //! | [`NormalizeDialects`] | makes tool calls and thoughts of what a model wrote into its answer | transform |
 //! | [`Metrics`] | counts and times | watcher |
@@ -25,6 +26,7 @@ mod halting;
 mod metrics;
 mod off_topic;
 mod prompt_leak;
+mod redact;
 mod repetition;
 mod stall;
 mod text_observer;
@@ -36,6 +38,9 @@ pub use halting::HALTS;
 pub use metrics::Metrics;
 pub use off_topic::OffTopic;
 pub use prompt_leak::PromptLeak;
+#[cfg(feature = "keyed-hash")]
+pub use redact::HashKey;
+pub use redact::{Redact, Redacted, RedactionSet, Redactor, Replacement, RestoreTokens, Vault};
 pub use repetition::Repetition;
 pub use stall::Stall;
 pub use text_observer::{ArgumentsCheck, MAX_UNDECIDED, Match, OnArguments, OnMatch, TextObserver, validators};

@@ -99,13 +99,14 @@
 //! | [`wire`] | provider bytes to chunks and back | `wire` |
 //! | [`stream`] | observers, registrations, the stack, recordings | `stream` |
 //! | [`observers`] | what comes bundled | `observers` |
+//! | [`text`] | exact search in text that comes in pieces | `observers` |
 //! | `policy` | observers from a file in TOML or JSON | `policy` |
 //! | `stream::testing` | a kit to test observers of your own | `testing` |
 //! | [`Plugin`] | sets of observers that are installed as one | `stream` |
 //! | `reqwest` | `response.observed(..)`: the bytes of a response, whatever the provider | `reqwest` |
 //! | `async_openai` | `stream.observed(..)` for the streams of async-openai, item types kept | `async-openai` |
 //!
-//! The features of the first four modules and of [`Plugin`] are on by default, and none of them brings a runtime. An application names this crate; a library
+//! The features of the first five modules and of [`Plugin`] are on by default, and none of them brings a runtime. An application names this crate; a library
 //! that implements one observer can depend on `streamkeeper-stream` alone.
 #![forbid(unsafe_code)]
 
@@ -123,6 +124,8 @@ pub use streamkeeper_policy as policy;
 pub use streamkeeper_reqwest as reqwest;
 #[cfg(feature = "stream")]
 pub use streamkeeper_stream as stream;
+#[cfg(feature = "observers")]
+pub use streamkeeper_text as text;
 #[cfg(feature = "wire")]
 pub use streamkeeper_wire as wire;
 

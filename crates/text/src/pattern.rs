@@ -117,8 +117,8 @@ impl Pattern {
         &self.source
     }
 
-    /// Whether a candidate is a match.
-    pub(crate) fn accepts(&self, candidate: &str) -> bool {
+    /// Whether its validator, if it has one, says yes to a text that the expression matches.
+    pub fn accepts(&self, candidate: &str) -> bool {
         self.validator.as_ref().is_none_or(|validator| validator(candidate))
     }
 
