@@ -97,6 +97,11 @@ fn answer_of(request: Value) -> Result<Value, NoAnswer> {
         }
         #[cfg(feature = "stream")]
         "stream" => write(&crate::StreamImplementation::observe(&mut crate::stream::Ours, &read(request)?)?),
+        #[cfg(feature = "observers")]
+        "observers" => {
+            let mut ours = crate::observers::Registered::bundled();
+            write(&crate::ObserversImplementation::observe(&mut ours, &read(request)?)?)
+        }
         other => Err(NoAnswer::Unsupported(format!("there is no layer `{other}`"))),
     }
 }

@@ -1,6 +1,6 @@
 //! Our own crates give what the vectors expect, called directly and through the protocol that other programs speak.
 
-use streamkeeper_conformance::{Process, Report};
+use streamkeeper_conformance::{Process, Report, observers};
 
 #[track_caller]
 fn assert_clean(report: &Report, at_least: usize) {
@@ -23,10 +23,16 @@ fn our_stack_gives_what_the_vectors_expect() {
 }
 
 #[test]
+fn our_observers_give_what_the_vectors_expect() {
+    assert_clean(&streamkeeper_conformance::observers::run("", &mut observers::Registered::bundled()), 1000);
+}
+
+#[test]
 fn a_program_that_speaks_the_protocol_is_tested_like_a_library() {
     let mut process = ourselves();
     assert_clean(&streamkeeper_conformance::wire::run("", &mut process), 280);
     assert_clean(&streamkeeper_conformance::stream::run("", &mut process), 35);
+    assert_clean(&streamkeeper_conformance::observers::run("tool tag", &mut process), 50);
 }
 
 #[test]
@@ -60,7 +66,7 @@ fn what_a_program_does_not_support_is_listed_apart() {
 /// Every file of vectors is built in: a new one cannot be forgotten.
 #[test]
 fn every_file_of_vectors_is_run() {
-    for layer in ["wire", "stream"] {
+    for layer in ["wire", "stream", "observers"] {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(layer);
         let source = std::fs::read_to_string(format!("{}/src/{layer}.rs", env!("CARGO_MANIFEST_DIR"))).unwrap();
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -6,7 +6,7 @@
 
 use std::{io::BufRead, process::ExitCode};
 
-use streamkeeper_conformance::{Process, Report, answer, stream, wire};
+use streamkeeper_conformance::{Process, Report, answer, observers, stream, wire};
 
 const USAGE: &str = "usage: streamkeeper-conformance [--filter TEXT] [--exec COMMAND | --answer]";
 
@@ -35,10 +35,12 @@ fn main() -> ExitCode {
         None => {
             report.merge(wire::run(&filter, &mut wire::Ours));
             report.merge(stream::run(&filter, &mut stream::Ours));
+            report.merge(observers::run(&filter, &mut observers::Registered::bundled()));
         }
         Some(Ok(mut process)) => {
             report.merge(wire::run(&filter, &mut process));
             report.merge(stream::run(&filter, &mut process));
+            report.merge(observers::run(&filter, &mut process));
         }
         Some(Err(error)) => {
             eprintln!("cannot start the program: {error}");
