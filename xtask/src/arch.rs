@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["contract"]),
     ("stream", &["contract", "wire"]),
     ("observers", &["contract", "text", "stream"]),
-    ("policy", &["contract", "stream", "observers"]),
+    ("policy", &["contract", "text", "stream", "observers"]),
     ("streamkeeper", &["contract", "text", "wire", "stream", "observers", "policy", "reqwest", "async-openai"]),
     ("conformance", &["contract", "text", "wire", "stream", "observers", "policy"]),
     ("cli", &["contract", "text", "wire", "stream", "observers", "policy", "conformance", "streamkeeper"]),

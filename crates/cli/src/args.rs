@@ -34,7 +34,21 @@ pub(crate) enum Command {
     Policy(Policy),
 }
 
-/// Which observers a stream passes. They run in this order: the normaliser, those of the policy, the prompt-leak guard, the halts, metrics.
+/// What takes the place of what is redacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Replace {
+    /// ***
+    Mask,
+    /// [EMAIL]
+    Label,
+    /// [EMAIL:1f0c…]: equal texts have equal hashes
+    Hash,
+    /// [EMAIL_1]: equal texts have equal numbers
+    Token,
+}
+
+/// Which observers a stream passes. They run in this order: the normaliser, redaction, those of the policy, the
+/// prompt-leak guard, the halts, metrics.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ObserverArgs {
     /// The observers of a policy file: TOML, or JSON if its name ends in .json.
@@ -44,6 +58,15 @@ pub(crate) struct ObserverArgs {
     /// Turn tool calls, thoughts and control tokens that the model wrote into its answer into what they mean.
     #[arg(long, visible_alias = "normalize")]
     pub(crate) normalise: bool,
+
+    /// Take these out of all text: `secrets`, `pii`, or NAME=REGEX, separated by commas. A NAME=REGEX goes to the end of the value; may be
+    /// given several times. A match in the arguments of a tool call stops the stream.
+    #[arg(long, value_name = "WHAT,…")]
+    pub(crate) redact: Vec<String>,
+
+    /// What takes the place of what is redacted. `hash` takes its key from the variable STREAMKEEPER_HASH_KEY.
+    #[arg(long, value_name = "HOW", requires = "redact", default_value = "label")]
+    pub(crate) replace: Replace,
 
     /// Stop when the model recites the system prompt in this file.
     #[arg(long, value_name = "FILE")]

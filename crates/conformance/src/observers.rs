@@ -20,6 +20,7 @@ use crate::{
 const FILES: &[(&str, &str)] = &[
     ("dialects.json", include_str!("../vectors/observers/dialects.json")),
     ("halts.json", include_str!("../vectors/observers/halts.json")),
+    ("redaction.json", include_str!("../vectors/observers/redaction.json")),
     ("metrics.json", include_str!("../vectors/observers/metrics.json")),
 ];
 

@@ -126,15 +126,42 @@ fn a_policy_has_limits() {
 fn the_example_registers_what_it_says_in_its_order() {
     let policy = Policy::load(root("examples/streamkeeper.toml")).unwrap();
     let shown: Vec<_> = policy.registered().iter().map(|one| format!("{} {}", one.id, one.role.as_str())).collect();
-    assert_eq!(shown[..3], ["normalize-dialects transform", "refusals guard", "internal guard"]);
+    assert_eq!(shown[..4], ["normalize-dialects transform", "redact guard", "refusals guard", "internal guard"]);
     assert_eq!(shown.last().unwrap(), "metrics watcher");
     let kinds: BTreeSet<_> = policy.registered().iter().map(|one| one.kind.as_str()).collect();
     assert_eq!(kinds, PolicyRegistry::bundled().kinds().collect(), "the example has every kind");
-    let [_, refusals, internal, ..] = policy.registered() else { panic!("three and more") };
+    let [_, _, refusals, internal, ..] = policy.registered() else { panic!("three and more") };
     assert_eq!((&refusals.when, &refusals.on_failure), (&When::Class(CallClass::Synthesize), &OnFailure::Fail));
     assert_eq!((&internal.when, &internal.on_failure), (&When::Any, &OnFailure::Placeholder("[withheld]".into())));
     let script = Script::new().text("<think>It is</think> for internal use only!").finish();
     assert_eq!(script.run(policy.observers()).stop().unwrap().observer.as_str(), "internal");
+}
+
+/// spec 6.1: redaction does what its options say.
+#[test]
+fn redaction_of_a_policy_redacts() {
+    let text = "ada@example.org, TICKET-1, help@example.org";
+    let ticket = "patterns = [{ name = 'ticket', regex = 'TICKET-[0-9]' }]";
+    for (options, expected) in [
+        ("", "[EMAIL], TICKET-1, [EMAIL]"),
+        ("sets = ['secrets']", text),
+        (ticket, "ada@example.org, [TICKET], help@example.org"),
+        ("allow = ['help@example.org']\nreplacement = 'mask'", "***, TICKET-1, help@example.org"),
+        ("replacement = 'token'", "[EMAIL_1], TICKET-1, [EMAIL_2]"),
+    ] {
+        let policy = Policy::from_toml(&format!("version = 1\n[[observers]]\nkind = 'redact'\n{options}")).unwrap();
+        assert_eq!(Script::new().text(text).finish().run(policy.observers()).answer(), expected, "{options}");
+    }
+    for (options, expected) in [
+        ("sets = []", "it would look for nothing"),
+        ("patterns = [{ name = 'x', regex = '(a' }]", "unclosed group"),
+        ("replacement = 'hash'", "`hash` needs the environment variable"),
+        ("replacement = 'hash'\nkey_env = 'STREAMKEEPER_NO_SUCH_VARIABLE'", "is not set"),
+        ("key_env = 'PATH'", "only `hash` has a key"),
+    ] {
+        let why = refused(Policy::from_toml(&format!("version = 1\n[[observers]]\nkind = 'redact'\n{options}")));
+        assert!(why.contains(expected), "{why}");
+    }
 }
 
 /// spec 6.2: each kind does what its options say.

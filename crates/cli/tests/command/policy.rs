@@ -79,6 +79,37 @@ fn normalise_makes_calls_of_what_was_written_as_text() {
     assert!(ran.stderr.contains("`normalize-dialects` is registered already"), "{}", ran.stderr);
 }
 
+/// spec 6.1
+#[test]
+fn redact_takes_out_what_it_is_told_however_it_is_cut() {
+    let stream = r#"{"kind":"content_delta","text":"Mail ada@exam"}
+{"kind":"content_delta","text":"ple.org, TICKET-"}
+{"kind":"content_delta","text":"1"}
+{"kind":"finish","reason":"stop"}
+"#;
+    for (flags, expected) in [
+        (&["--redact", "pii"][..], "Mail [EMAIL], TICKET-1"),
+        (&["--redact", "secrets,pii,ticket=TICKET-[0-9]{1,3}"], "Mail [EMAIL], [TICKET]"),
+        (&["--redact", "pii", "--redact", "t=TICKET-1", "--replace", "mask"], "Mail ***, ***"),
+        (&["--redact", "pii", "--replace", "token"], "Mail [EMAIL_1], TICKET-1"),
+        (&["--redact", "secrets"], "Mail ada@example.org, TICKET-1"),
+    ] {
+        let args = [&["observe"][..], flags, &["--format", "jsonl", "-"]].concat();
+        let ran = feed(&args, stream.as_bytes()).expect(0);
+        assert!(ran.out().starts_with(&format!("{expected}\n")), "{}", ran.out());
+    }
+    for (flags, expected) in [
+        (&["--redact", "names"][..], "`names` is neither `secrets` nor `pii` nor NAME=REGEX"),
+        (&["--redact", "x=(a"], "unclosed group"),
+        (&["--redact", ""], "needs `secrets`, `pii` or NAME=REGEX"),
+        (&["--redact", "pii", "--replace", "hash"], "STREAMKEEPER_HASH_KEY"),
+        (&["--replace", "mask"], "--redact"),
+    ] {
+        let ran = run(&[&["observe"][..], flags, &["support-chat.openai.sse"]].concat());
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    }
+}
+
 /// spec 6.2
 #[test]
 fn a_recited_prompt_stops_the_stream() {

@@ -1,6 +1,7 @@
 //! The bundled observers as kinds of a policy.
 
 mod halts;
+mod redact;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,6 +15,7 @@ pub(crate) fn add(registry: PolicyRegistry) -> PolicyRegistry {
     halts::add(registry)
         .with("halt-on-pattern", Halt::registration)
         .with("normalize-dialects", Normalize::registration)
+        .with("redact", redact::RedactOptions::registration)
         .with("metrics", MetricsOptions::registration)
 }
 
