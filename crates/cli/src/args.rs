@@ -59,7 +59,7 @@ pub(crate) struct ObserverArgs {
     #[arg(long, visible_alias = "normalize")]
     pub(crate) normalise: bool,
 
-    /// Take these out of all text: `secrets`, `pii`, or NAME=REGEX, separated by commas. A NAME=REGEX goes to the end of the value; may be
+    /// Take these out of texts and arguments: `secrets`, `pii`, or NAME=REGEX, separated by commas. A NAME=REGEX goes to the end of the value; may be
     /// given several times. A match in the arguments of a tool call stops the stream.
     #[arg(long, value_name = "WHAT,…")]
     pub(crate) redact: Vec<String>,

@@ -8,7 +8,7 @@
 //! | [`Repetition`] | stops a model that has fallen into a loop | guard |
 //! | [`PromptLeak`] | stops a model that recites its system prompt | guard |
 //! | [`OffTopic`] | stops a model that talks about something else | guard |
-//! | [`Redact`] | takes secrets and personal data out of all text | guard |
+//! | [`Redact`] | takes secrets and personal data out of texts and arguments | guard |
 //! | [`TextObserver`] | looks for patterns, and replaces, stops, emits or tags where they match | guard |
 //! | [`NormalizeDialects`] | makes tool calls and thoughts of what a model wrote into its answer | transform |
 //! | [`Metrics`] | counts and times | watcher |

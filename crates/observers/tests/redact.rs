@@ -140,9 +140,9 @@ fn the_sets_find_the_same_for_every_split() {
     assert_eq!(ran.answer(), "Mail [EMAIL] or call [PHONE]; card [CARD], [OPENAI_KEY], from [IP_ADDRESS].");
 }
 
-/// spec 3.15, 6.1: a canary leaves by no door.
+/// spec 6.1, 1.3: a canary leaves by no text: deltas, snapshots, arguments, results, error messages.
 #[test]
-fn a_secret_leaves_by_no_door() {
+fn a_secret_leaves_by_no_text() {
     const CANARY: &str = "canary.7f3k9@example.org";
     let arguments = Lane::TEXT.arguments(1);
     let chunks = [

@@ -19,10 +19,12 @@ pub use self::{
 };
 use crate::{OnArguments, OnMatch, TextObserver};
 
-/// Replaces secrets and personal data in all text of a stream, and in tool arguments. A guard.
+/// Replaces secrets and personal data in the texts of a stream and in tool arguments. A guard.
 ///
 /// However a text is cut into chunks and lanes are mixed, what leaves is what a search of the whole text would leave, and no part of a
-/// match is ever out. All channels are looked at, tool arguments, tool results, snapshots and errors too.
+/// match is ever out. All channels are looked at, tool arguments, tool results, snapshots and error messages too. A match in an event that
+/// cannot be rewritten (a citation, a custom or raw event, a snapshot of state) stops the stream with `unreplaceable`. **Not looked at**
+/// are ids, names, codes, addresses of media, usage as stated, opaque data, and fields that this version does not know.
 ///
 /// # Patterns
 /// | set | what it finds |

@@ -10,7 +10,7 @@ use streamkeeper_text::Pattern;
 use super::{ChannelName, channels};
 use crate::OptionError;
 
-/// Replaces secrets and personal data in all text of a stream. A guard.
+/// Replaces secrets and personal data in the texts of a stream and in tool arguments. A guard.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RedactOptions {
