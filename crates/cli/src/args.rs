@@ -37,13 +37,13 @@ pub(crate) enum Command {
 /// What takes the place of what is redacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Replace {
-    /// ***
+    /// `***`
     Mask,
-    /// [EMAIL]
+    /// `[EMAIL]`
     Label,
-    /// [EMAIL:1f0c…]: equal texts have equal hashes
+    /// `[EMAIL:1f0c…]`: equal texts have equal hashes
     Hash,
-    /// [EMAIL_1]: equal texts have equal numbers
+    /// `[EMAIL_1]`: equal texts have equal numbers
     Token,
 }
 
