@@ -20,9 +20,10 @@ fn check_says_what_a_policy_registers() {
     assert_eq!(lines[0], ["policy", "support-chat"]);
     assert!(lines[1][1].starts_with("sha256:") && lines[1][1].len() == 71, "{}", ran.out());
     assert_eq!(lines[2][..6], ["observers", "normalize-dialects", "normalize-dialects", "transform", "all", "calls"]);
-    assert_eq!(lines[3][..5], ["refusals", "halt-on-pattern", "guard", "synthesize", "calls"]);
+    assert_eq!(lines[3][..5], ["redact", "redact", "guard", "all", "calls"]);
+    assert_eq!(lines[4][..5], ["refusals", "halt-on-pattern", "guard", "synthesize", "calls"]);
     assert!(ran.out().contains("text becomes \"[withheld]\""), "{}", ran.out());
-    assert_eq!(lines.len(), 12);
+    assert_eq!(lines.len(), 13);
 }
 
 #[test]
