@@ -250,6 +250,7 @@ impl fmt::Display for Expected {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl StreamObserver for Mock {
     fn interest(&self) -> Interest {
         self.interest
@@ -268,6 +269,7 @@ impl StreamObserver for Mock {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl StreamWatcher for Mock {
     fn interest(&self) -> Interest {
         self.interest
