@@ -21,12 +21,15 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod common;
 mod json;
+mod machine;
 mod pattern;
 mod redact;
 mod scan;
 mod syntax;
 mod table;
+mod trie;
 
 pub use json::{JsonCut, JsonScan, JsonScanner};
 pub use pattern::{Cost, Pattern, PatternError, Patterns, Validator};

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use crate::{syntax, table::Table};
+use crate::{common::Common, machine::Machine, syntax, table::Table, trie::Trie};
 
 /// Says whether a match is one: a checksum, an entropy, a list. Must give the same answer for the same text.
 pub type Validator = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -22,6 +22,8 @@ pub type Validator = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 pub struct Pattern {
     name: Arc<str>,
     source: String,
+    /// Literals; what else there is is a regular expression.
+    literals: Option<Arc<[Box<str>]>>,
     validator: Option<Validator>,
 }
 
@@ -69,6 +71,14 @@ pub enum PatternError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// Its literals are too long together.
+    #[error("pattern `{name}`: its literals have more than {limit} bytes; make several patterns of them")]
+    TooManyLiterals {
+        /// The pattern's name.
+        name: Arc<str>,
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// More patterns than a set can have.
     #[error("a set has at most {limit} patterns")]
     TooMany {
@@ -89,15 +99,57 @@ impl Pattern {
         if hir.properties().minimum_len() == Some(0) {
             return Err(PatternError::MatchesEmpty { name: name.into() });
         }
-        Ok(Self { name: name.into(), source, validator: None })
+        Ok(Self { name: name.into(), source, literals: None, validator: None })
     }
+
+    /// The most bytes that the literals of one pattern can have together.
+    pub const MAX_LITERALS: usize = 8 * 1024 * 1024;
 
     /// A text, as it is.
     ///
     /// # Errors
     /// If it is empty.
     pub fn literal(name: &str, text: &str) -> Result<Self, PatternError> {
-        Self::regex(name, &regex_syntax::escape(text))
+        Self::literals(name, [text])
+    }
+
+    /// Many texts, as they are, under one name: thousands are fine.
+    ///
+    /// They match like an alternation: of those that begin at one place the first in the list. Compiled they take about ten bytes for
+    /// each of theirs, and a byte of the stream costs one step for each place where one of them may have begun, however many there
+    /// are. An empty list matches nothing.
+    ///
+    /// ```
+    /// use streamkeeper_text::{Pattern, Patterns, redact_once};
+    ///
+    /// let patterns = Patterns::new([Pattern::literals("name", ["Ada Lovelace", "Ada", "Grace"])?])?;
+    /// assert_eq!(redact_once(&patterns, "Ada Lovelace and Ada", |_| "-".into()), "- and -");
+    /// # Ok::<_, streamkeeper_text::PatternError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If one is empty, or they have more than [`MAX_LITERALS`](Self::MAX_LITERALS) bytes together.
+    pub fn literals(name: &str, texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, PatternError> {
+        let (mut literals, mut bytes, mut source) = (Vec::new(), 0, String::new());
+        for text in texts {
+            let text = text.as_ref();
+            if text.is_empty() {
+                return Err(PatternError::MatchesEmpty { name: name.into() });
+            }
+            bytes += text.len();
+            if bytes > Self::MAX_LITERALS {
+                return Err(PatternError::TooManyLiterals { name: name.into(), limit: Self::MAX_LITERALS });
+            }
+            if !literals.is_empty() {
+                source.push('|');
+            }
+            regex_syntax::escape_into(text, &mut source);
+            literals.push(text.into());
+        }
+        if literals.is_empty() {
+            source.push_str(r"[a&&b]");
+        }
+        Ok(Self { name: name.into(), source, literals: Some(literals.into()), validator: None })
     }
 
     /// Only what the validator says yes to is a match. A candidate that it rejects does not hide one that begins later.
@@ -143,7 +195,8 @@ pub struct Cost {
     pub name: Arc<str>,
     /// The most bytes that can wait for a decision about this pattern; `None`: as many as the cap allows.
     pub worst_hold: Option<usize>,
-    /// States of its automaton: no more places than twice this are followed at once.
+    /// States of its automaton. A byte costs at most one step for each place where a match may have begun: no more than twice as many
+    /// as there are states, and for literals no more than the longest has bytes.
     pub states: usize,
 }
 
@@ -167,6 +220,8 @@ pub(crate) struct Set {
     before: Box<[u8; 257]>,
     /// The patterns that can begin with a byte, by class of the byte before and byte.
     beginning: Vec<Box<[u16]>>,
+    /// What is met in most text.
+    pub(crate) common: Common,
 }
 
 impl Set {
@@ -175,7 +230,7 @@ impl Set {
         let mut before = Box::new([0; 257]);
         for (at, class) in before.iter_mut().enumerate() {
             let byte = u8::try_from(at).ok();
-            let starts: Vec<u32> = compiled.iter().map(|c| c.table.start(byte)).collect();
+            let starts: Vec<u32> = compiled.iter().map(|c| c.machine.start(byte)).collect();
             let known = kinds.iter().position(|kind| *kind == starts).unwrap_or_else(|| {
                 kinds.push(starts);
                 kinds.len() - 1
@@ -186,11 +241,18 @@ impl Set {
         let mut beginning = Vec::with_capacity(kinds.len() * 256);
         for starts in &kinds {
             for byte in 0..=255 {
-                let begins = |i: &usize| compiled[*i].table.can_begin(starts[*i], byte);
+                let begins = |i: &usize| compiled[*i].machine.can_begin(starts[*i], byte);
                 beginning.push((0..compiled.len()).filter(begins).map(|i| i as u16).collect());
             }
         }
-        Self { compiled, before, beginning }
+        let common = Common::build(&compiled, &kinds, &before, &beginning);
+        Self { compiled, before, beginning, common }
+    }
+
+    /// The state of [`Common`] in which nothing is followed, after this byte.
+    #[inline]
+    pub(crate) fn rest(&self, before: Option<u8>) -> u32 {
+        self.before[before.map_or(256, usize::from)].into()
     }
 
     /// The patterns of which a match can begin with this byte after that one.
@@ -204,7 +266,7 @@ impl Set {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) pattern: Pattern,
-    pub(crate) table: Table,
+    pub(crate) machine: Machine,
 }
 
 impl Patterns {
@@ -221,8 +283,14 @@ impl Patterns {
         let compiled = patterns
             .into_iter()
             .map(|pattern| {
-                let table = Table::build(&pattern.name, &pattern.source, Self::MAX_TABLE)?;
-                Ok(Compiled { pattern, table })
+                let machine = match &pattern.literals {
+                    Some(literals) => {
+                        let literals: Vec<_> = literals.iter().map(|text| text.as_bytes()).collect();
+                        Machine::Trie(Trie::build(&literals))
+                    }
+                    None => Machine::Table(Table::build(&pattern.name, &pattern.source, Self::MAX_TABLE)?),
+                };
+                Ok(Compiled { pattern, machine })
             })
             .collect::<Result<Vec<_>, PatternError>>()?;
         if compiled.len() > Self::MAX {
@@ -255,13 +323,13 @@ impl Patterns {
     pub fn costs(&self) -> impl Iterator<Item = Cost> {
         self.0.compiled.iter().map(|compiled| Cost {
             name: Arc::clone(&compiled.pattern.name),
-            worst_hold: if compiled.pattern.has_validator() && compiled.table.worst_hold.is_some() {
+            worst_hold: if compiled.pattern.has_validator() && compiled.machine.worst_hold().is_some() {
                 // A candidate waits until it is whole.
                 None
             } else {
-                compiled.table.worst_hold
+                compiled.machine.worst_hold()
             },
-            states: compiled.table.states(),
+            states: compiled.machine.states(),
         })
     }
 

@@ -2,16 +2,13 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::{
-    Patterns,
-    pattern::Compiled,
-    table::{DEAD, Table},
-};
+use crate::{Patterns, common::STARTS, machine::Machine, pattern::Compiled, table::DEAD};
 
 /// Looks at one text that comes in pieces.
 ///
-/// Positions and states only: at most twice as many threads a pattern as its automaton has states. A byte costs one table look-up for
-/// each thread; on text in which no pattern can begin that is none. A rejected candidate is read again from its second byte.
+/// Positions and states only: at most twice as many threads a pattern as its automaton has states. While nothing has matched, a byte costs
+/// one look-up in a table of the most common sets of threads, of at most 256 KiB for a set of patterns; otherwise one look-up for each
+/// thread. A rejected candidate is read again from its second byte.
 ///
 /// How much may wait is for the caller to limit: [`Scan::keep`] tells how much it is.
 ///
@@ -34,6 +31,10 @@ pub struct Scanner {
     tracks: Vec<Track>,
     /// The patterns that have threads.
     active: Vec<u16>,
+    /// The state of all patterns together, while nothing has matched; then no pattern has threads of its own.
+    common: Option<u32>,
+    /// Where the threads of that state began, the earliest first.
+    starts: [u64; STARTS],
     /// Where the pending text begins.
     base: u64,
     /// How far the text is read.
@@ -109,6 +110,8 @@ impl Scanner {
             patterns: patterns.clone(),
             tracks: vec![Track::default(); patterns.len()],
             active: Vec::new(),
+            common: Some(patterns.set().rest(None)),
+            starts: [0; STARTS],
             base: 0,
             read: 0,
             before: None,
@@ -124,22 +127,39 @@ impl Scanner {
 
     /// Reads on. `pending` is what was kept the last time, followed by the new piece.
     pub fn push(&mut self, pending: &str) -> Scan {
+        let mut scan = Scan::default();
+        self.push_into(pending, &mut scan);
+        scan
+    }
+
+    /// Like [`push`](Scanner::push), into a scan that is used again and again: once its buffer has its size, nothing is allocated.
+    ///
+    /// ```
+    /// # use streamkeeper_text::{Pattern, Patterns, Scan, Scanner};
+    /// # let patterns = Patterns::new([Pattern::literal("word", "secret")?])?;
+    /// let (mut scanner, mut scan) = (Scanner::new(&patterns), Scan::default());
+    /// scanner.push_into("a sec", &mut scan);
+    /// assert_eq!((scan.cuts.len(), scan.keep), (1, 3));
+    /// # Ok::<_, streamkeeper_text::PatternError>(())
+    /// ```
+    pub fn push_into(&mut self, pending: &str, scan: &mut Scan) {
         self.read(pending);
         let undecided = self.undecided();
-        self.hand_out(undecided, pending)
+        self.hand_out(undecided, pending, scan);
     }
 
     /// The text is over, or a barrier is: nothing follows. `pending` is as in [`push`](Scanner::push). Nothing is kept, and the scanner
     /// is at the beginning of a text again.
     pub fn finish(&mut self, pending: &str) -> Scan {
         self.read(pending);
+        self.follow_each();
         let patterns = self.patterns.clone();
         let text = Text { bytes: pending, base: self.base };
         for index in std::mem::take(&mut self.active) {
             let compiled = &patterns.set().compiled[usize::from(index)];
             let track = &mut self.tracks[usize::from(index)];
             loop {
-                track.end(&compiled.table, self.read);
+                track.end(&compiled.machine, self.read);
                 match track.settle(compiled, index, &text, &mut self.certain) {
                     None => break,
                     Some(from) => track.run(compiled, index, &text, from..self.read, &mut self.certain),
@@ -147,7 +167,9 @@ impl Scanner {
             }
             track.threads.clear();
         }
-        let scan = self.hand_out(self.read, pending);
+        let mut scan = Scan::default();
+        self.hand_out(self.read, pending, &mut scan);
+        self.common = Some(patterns.set().rest(None));
         (self.base, self.read, self.before, self.covered) = (0, 0, None, None);
         self.certain.clear();
         scan
@@ -155,45 +177,84 @@ impl Scanner {
 
     fn read(&mut self, pending: &str) {
         let known = usize::try_from(self.read - self.base).unwrap_or(usize::MAX);
-        let Some(fresh) = pending.as_bytes().get(known..) else { return };
-        let Self { patterns, tracks, active, base, read, before, certain, .. } = self;
+        let Some(mut fresh) = pending.as_bytes().get(known..) else { return };
+        while !fresh.is_empty() {
+            if let Some(state) = &mut self.common {
+                let read = self.patterns.set().common.read(state, &mut self.starts, fresh, self.read);
+                if read > 0 {
+                    self.before = Some(fresh[read - 1]);
+                    self.read += read as u64;
+                    fresh = &fresh[read..];
+                }
+                if fresh.is_empty() {
+                    return;
+                }
+                self.follow_each();
+            }
+            let read = self.read_each(fresh, pending);
+            fresh = &fresh[read..];
+        }
+    }
+
+    /// From here on each pattern has its own threads.
+    fn follow_each(&mut self) {
+        let Some(state) = self.common.take() else { return };
+        for &(group, index, state) in self.patterns.set().common.threads(state) {
+            let track = &mut self.tracks[usize::from(index)];
+            if track.threads.is_empty() {
+                self.active.push(index);
+            }
+            track.threads.push(Thread { start: self.starts[usize::from(group)], state, end: None, open: true });
+        }
+    }
+
+    /// Reads on with threads for each pattern, until there are none. Returns how many bytes were read.
+    fn read_each(&mut self, fresh: &[u8], pending: &str) -> usize {
+        let Self { patterns, tracks, active, common, base, read, before, certain, .. } = self;
         let set = patterns.set();
         let text = Text { bytes: pending, base: *base };
-        for &byte in fresh {
+        for (i, &byte) in fresh.iter().enumerate() {
             let at = *read;
             let beginning = set.beginning(*before, byte);
-            if !(active.is_empty() && beginning.is_empty()) {
-                for &index in active.iter() {
-                    tracks[usize::from(index)].step(&set.compiled[usize::from(index)].table, byte, at);
+            for &index in active.iter() {
+                tracks[usize::from(index)].step(&set.compiled[usize::from(index)].machine, byte, at);
+            }
+            for &index in beginning {
+                let track = &mut tracks[usize::from(index)];
+                if track.threads.is_empty() {
+                    active.push(index);
                 }
-                for &index in beginning {
-                    let track = &mut tracks[usize::from(index)];
-                    if track.threads.is_empty() {
-                        active.push(index);
-                    }
-                    track.begin(&set.compiled[usize::from(index)].table, *before, byte, at);
+                track.begin(&set.compiled[usize::from(index)].machine, *before, byte, at);
+            }
+            let mut place = 0;
+            while let Some(&index) = active.get(place) {
+                let compiled = &set.compiled[usize::from(index)];
+                let track = &mut tracks[usize::from(index)];
+                if let Some(from) = track.settle(compiled, index, &text, certain) {
+                    track.run(compiled, index, &text, from..at + 1, certain);
                 }
-                let mut i = 0;
-                while let Some(&index) = active.get(i) {
-                    let compiled = &set.compiled[usize::from(index)];
-                    let track = &mut tracks[usize::from(index)];
-                    if let Some(from) = track.settle(compiled, index, &text, certain) {
-                        track.run(compiled, index, &text, from..at + 1, certain);
-                    }
-                    if track.threads.is_empty() {
-                        active.swap_remove(i);
-                    } else {
-                        i += 1;
-                    }
+                if track.threads.is_empty() {
+                    active.swap_remove(place);
+                } else {
+                    place += 1;
                 }
             }
             *before = Some(byte);
             *read += 1;
+            if active.is_empty() {
+                *common = Some(set.rest(*before));
+                return i + 1;
+            }
         }
+        fresh.len()
     }
 
     /// The first position that is undecided.
     fn undecided(&self) -> u64 {
+        if let Some(state) = self.common {
+            // What is certain ended before these began.
+            return if self.patterns.set().common.starts(state) == 0 { self.read } else { self.starts[0] };
+        }
         let mut to = self.active.iter().map(|&index| self.undecided_by(index)).fold(self.read, u64::min).max(self.base);
         if to == self.read {
             return to;
@@ -248,9 +309,10 @@ impl Scanner {
     }
 
     /// Hands out the pending text up to a position before which everything is certain.
-    fn hand_out(&mut self, to: u64, pending: &str) -> Scan {
+    fn hand_out(&mut self, to: u64, pending: &str, scan: &mut Scan) {
         let keep = usize::try_from(self.read - to).unwrap_or(usize::MAX);
-        let mut scan = Scan { cuts: SmallVec::new(), keep };
+        scan.cuts.clear();
+        scan.keep = keep;
         let base = self.base;
         let range = |from: u64, to: u64| (from - base) as usize..(to - base) as usize;
         let mut at = base;
@@ -289,7 +351,6 @@ impl Scanner {
             "the pending text is what was kept and the new piece"
         );
         self.base = to;
-        scan
     }
 }
 
@@ -313,7 +374,7 @@ impl Text<'_> {
 impl Track {
     /// Moves all threads over a byte.
     #[inline]
-    fn step(&mut self, table: &Table, byte: u8, at: u64) {
+    fn step(&mut self, table: &Machine, byte: u8, at: u64) {
         for thread in self.threads.iter_mut().filter(|thread| thread.open) {
             thread.move_to(table, table.step(thread.state, byte), at);
         }
@@ -321,7 +382,7 @@ impl Track {
 
     /// Begins a thread at a byte, if a match can.
     #[inline]
-    fn begin(&mut self, table: &Table, before: Option<u8>, byte: u8, at: u64) {
+    fn begin(&mut self, table: &Machine, before: Option<u8>, byte: u8, at: u64) {
         let start = table.start(before);
         let state = if start == DEAD { DEAD } else { table.step(start, byte) };
         if state == DEAD {
@@ -334,7 +395,7 @@ impl Track {
     }
 
     /// The text ends here.
-    fn end(&mut self, table: &Table, at: u64) {
+    fn end(&mut self, table: &Machine, at: u64) {
         for thread in self.threads.iter_mut().filter(|thread| thread.open) {
             if table.flags(thread.state).at_end() {
                 thread.end = Some(at);
@@ -349,9 +410,9 @@ impl Track {
         let mut at = range.start;
         while at < range.end {
             let Some(byte) = text.byte(at) else { return };
-            self.step(&compiled.table, byte, at);
+            self.step(&compiled.machine, byte, at);
             // A candidate was rejected here, so there is text before.
-            self.begin(&compiled.table, text.byte(at.wrapping_sub(1)), byte, at);
+            self.begin(&compiled.machine, text.byte(at.wrapping_sub(1)), byte, at);
             match self.settle(compiled, index, text, certain) {
                 Some(from) => {
                     self.threads.clear();
@@ -409,7 +470,7 @@ impl Track {
 
 impl Thread {
     #[inline]
-    fn move_to(&mut self, table: &Table, state: u32, at: u64) {
+    fn move_to(&mut self, table: &Machine, state: u32, at: u64) {
         let flags = table.flags(state);
         if flags.before() {
             self.end = Some(at);

@@ -27,6 +27,11 @@ impl Flags {
     /// Some continuation makes a match that ends at `n` or later and is not certain yet.
     const OPEN: u8 = 8;
 
+    /// At a place in a literal, where one ends, or can go on.
+    pub(crate) fn literal(ends: bool, goes_on: bool) -> Self {
+        Self(if ends { Self::CERTAIN | Self::AT_END } else { 0 } | if goes_on { Self::OPEN } else { 0 })
+    }
+
     pub(crate) fn before(self) -> bool {
         self.0 & Self::BEFORE != 0
     }
@@ -92,9 +97,8 @@ impl Table {
         self.flags[state as usize]
     }
 
-    /// Whether a match from this start state can begin with this byte.
-    pub(crate) fn can_begin(&self, start: u32, byte: u8) -> bool {
-        start != DEAD && self.step(start, byte) != DEAD
+    pub(crate) fn class(&self, byte: u8) -> u8 {
+        self.classes[usize::from(byte)]
     }
 
     /// How many states there are.

@@ -58,7 +58,15 @@ fn sets() -> Vec<Vec<Rule>> {
     let digits = |source: &str| {
         (Pattern::regex("digits", source).unwrap().with_validator(even_digits), even_digits as fn(&str) -> bool)
     };
+    let literals = |name: &str, texts: &[&str]| (Pattern::literals(name, texts).unwrap(), all as fn(&str) -> bool);
+    let even_literals = (
+        Pattern::literals("even", ["12", "1", "21a"]).unwrap().with_validator(even_digits),
+        even_digits as fn(&str) -> bool,
+    );
     vec![
+        vec![literals("words", &["aab", "ab", "abab1", "é", "b@a"])],
+        vec![literals("first", &["a", "ab"]), literals("long", &["abaa", "ab", "aba"]), plain("mail", "[ab]+@[ab]+")],
+        vec![even_literals, literals("none", &[]), plain("ones", r"\b1+a")],
         vec![plain("abab", "abab")],
         vec![plain("lazy", "a+?b|a"), plain("greedy", "ab*")],
         vec![plain("word", r"\bab+\b"), plain("end", r"ba$"), plain("start", "^a")],
@@ -190,4 +198,31 @@ fn the_worst_hold_is_known_when_a_pattern_is_built() {
         let patterns = Patterns::new([Pattern::regex("p", source).unwrap()]).unwrap();
         assert_eq!(patterns.costs().next().unwrap().worst_hold, expected, "{source}");
     }
+}
+
+// spec 6.1
+#[test]
+fn five_thousand_literals_are_one_pattern_and_five_thousand_patterns_find_the_same() {
+    let words: Vec<String> = (0..5_000).map(|i| format!("word-{}-{i}", i % 7)).collect();
+    let one = Patterns::new([Pattern::literals("word", &words).unwrap()]).unwrap();
+    let each = Patterns::new(words.iter().map(|word| Pattern::literal("word", word).unwrap())).unwrap();
+    let text = "a word-3-4994 and word-3-4993, wo word-0-7word-1-1 end wor";
+    // 4993 is 2 modulo 7: `word-3-4993` is not in the list.
+    let expected = "a <word> and word-3-4993, wo <word> end wor";
+    for patterns in [&one, &each] {
+        let whole = redact_pieces(patterns, [text], label).concat();
+        let bytes: Vec<&str> = (0..text.len()).map(|i| &text[i..=i]).collect();
+        assert_eq!(redact_pieces(patterns, bytes, label).concat(), whole);
+        assert_eq!(whole, expected);
+    }
+}
+
+// spec 6.1
+#[test]
+fn literals_that_are_refused_are_refused_by_a_typed_error() {
+    use streamkeeper_text::PatternError;
+    assert!(matches!(Pattern::literals("p", ["a", ""]), Err(PatternError::MatchesEmpty { .. })));
+    let long = "x".repeat(Pattern::MAX_LITERALS);
+    assert!(Pattern::literals("p", [&long]).is_ok());
+    assert!(matches!(Pattern::literals("p", [&long, "y"]), Err(PatternError::TooManyLiterals { .. })));
 }
