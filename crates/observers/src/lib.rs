@@ -33,7 +33,7 @@ mod text_observer;
 
 pub use ceiling::{CostCeiling, LengthCeiling, TokenCeiling, TokenPrices};
 pub use dialect::{Dialect, NormalizeDialects, SPECIAL_TOKENS};
-pub use halt::{HaltOnPattern, MAX_PATTERN_BYTES, PatternError, RefusalSet};
+pub use halt::{HaltOnPattern, MAX_PATTERN_BYTES, PatternError, PatternSet, RefusalSet};
 pub use halting::HALTS;
 pub use metrics::Metrics;
 pub use off_topic::OffTopic;

@@ -2,6 +2,7 @@
 
 mod pattern;
 mod refusals;
+mod sets;
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,6 +13,7 @@ use self::pattern::{Judgement, Pattern, Tail};
 pub use self::{
     pattern::{MAX_PATTERN_BYTES, PatternError},
     refusals::RefusalSet,
+    sets::PatternSet,
 };
 
 /// Stops the stream as soon as its text matches a pattern. A guard.
@@ -87,6 +89,10 @@ static REFUSALS: LazyLock<Arc<Pattern>> = LazyLock::new(|| {
     let pattern = Pattern::new(&RefusalSet::bundled().pattern());
     Arc::new(pattern.expect("the bundled set is checked by tests"))
 });
+static JAILBREAK: LazyLock<Arc<Pattern>> = LazyLock::new(|| {
+    let pattern = Pattern::new(&PatternSet::jailbreak().pattern());
+    Arc::new(pattern.expect("the bundled sets are checked by tests"))
+});
 /// The code of the stop.
 const MATCHED: Text = Text::from_static("pattern_matched");
 const DEFAULT_WINDOW: usize = 16 * 1024;
@@ -115,6 +121,49 @@ impl HaltOnPattern {
     pub fn refusals() -> Self {
         let set = RefusalSet::bundled();
         Self::new(REFUSALS.clone(), format!("the pattern set `{}` version {}", set.id, set.version))
+    }
+
+    /// Halts at any pattern of these sets: refusals in other languages, a jailbreak, sets of your own.
+    ///
+    /// ```
+    /// use streamkeeper_contract::{Chunk, Lane};
+    /// use streamkeeper_observers::{HaltOnPattern, PatternSet};
+    /// use streamkeeper_stream::{ObserverFactoryContext, Observers};
+    ///
+    /// let sets = ["de", "fr"].into_iter().filter_map(PatternSet::refusals);
+    /// let observers = Observers::from(HaltOnPattern::sets(sets)?);
+    /// let mut stack = observers.stack(&ObserverFactoryContext::default());
+    /// stack.push(Chunk::delta(Lane::TEXT, "Dabei kann ich leider nicht hel"));
+    /// stack.push(Chunk::delta(Lane::TEXT, "fen."));
+    /// assert_eq!(stack.outcome().unwrap().stop().unwrap().chunk_index, 1);
+    /// # Ok::<_, streamkeeper_observers::PatternError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`pattern`](Self::pattern); no set at all matches the empty text.
+    pub fn sets<'s>(sets: impl IntoIterator<Item = &'s PatternSet>) -> Result<Self, PatternError> {
+        let sets: Vec<&PatternSet> = sets.into_iter().collect();
+        let pattern: Vec<String> = sets.iter().map(|set| format!("(?:{})", set.pattern())).collect();
+        let names: Vec<String> = sets.iter().map(|set| format!("`{}` version {}", set.id, set.version)).collect();
+        let of = if sets.len() == 1 { "the pattern set" } else { "one of the pattern sets" };
+        Ok(Self::new(Arc::new(Pattern::new(&pattern.join("|"))?), format!("{of} {}", names.join(", "))))
+    }
+
+    /// Halts where a model says that it plays without its rules: [`PatternSet::jailbreak`].
+    ///
+    /// ```
+    /// use streamkeeper_contract::{Chunk, Lane};
+    /// use streamkeeper_observers::HaltOnPattern;
+    /// use streamkeeper_stream::{ObserverFactoryContext, Observers};
+    ///
+    /// let observers = Observers::from(HaltOnPattern::jailbreak());
+    /// let mut stack = observers.stack(&ObserverFactoryContext::default());
+    /// stack.push(Chunk::delta(Lane::TEXT, "Jailbreak mode activated. "));
+    /// assert!(stack.is_ended());
+    /// ```
+    pub fn jailbreak() -> Self {
+        let set = PatternSet::jailbreak();
+        Self::new(JAILBREAK.clone(), format!("the pattern set `{}` version {}", set.id, set.version))
     }
 
     /// Halts at a regular expression in the syntax of the `regex` crate (no look-around, no back-references).
