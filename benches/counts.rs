@@ -4,7 +4,7 @@
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use streamkeeper_benches::{
     decode::{INPUTS, Input},
-    stack::{Source, bare, bundled, disinterested, observed, pass_through},
+    stack::{Source, bare, bundled, disinterested, observed, pass_through, push_prose, redaction},
 };
 use streamkeeper_stream::Observers;
 
@@ -60,6 +60,18 @@ fn through_observers(observers: Observers) -> usize {
     observed(Source(CHUNKS), &observers)
 }
 
+/// What it costs to let go of compiled patterns is no part of the run.
+fn kept(observers: Observers) -> &'static Observers {
+    Box::leak(Box::new(observers))
+}
+
+#[library_benchmark]
+#[bench::none(kept(pass_through(0)))]
+#[bench::redact(kept(redaction()))]
+fn prose_through(observers: &Observers) -> usize {
+    push_prose(CHUNKS, observers)
+}
+
 library_benchmark_group!(name = decoding, benchmarks = [skip, decode]);
-library_benchmark_group!(name = observing, benchmarks = [bare_source, through_observers]);
+library_benchmark_group!(name = observing, benchmarks = [bare_source, through_observers, prose_through]);
 main!(library_benchmark_groups = [decoding, observing]);

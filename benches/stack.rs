@@ -1,7 +1,9 @@
 //! Nanoseconds per chunk on its way through a stack. `bare` is the baseline: the source polled without observers.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use streamkeeper_benches::stack::{Source, bare, bundled, disinterested, observed, pass_through};
+use streamkeeper_benches::stack::{
+    Source, bare, bundled, disinterested, observed, pass_through, push_prose, redaction,
+};
 
 const CHUNKS: u32 = 10_000;
 
@@ -18,6 +20,9 @@ fn stack(c: &mut Criterion) {
     ] {
         group.bench_function(name, |b| b.iter(|| observed(Source(CHUNKS), &observers)));
     }
+    group.bench_function("prose, no observer", |b| b.iter(|| push_prose(CHUNKS, &pass_through(0))));
+    let redaction = redaction();
+    group.bench_function("prose, all built-in redaction", |b| b.iter(|| push_prose(CHUNKS, &redaction)));
     group.finish();
 }
 

@@ -8,8 +8,10 @@ use std::{
 
 use futures_util::Stream;
 use streamkeeper_contract::{Chunk, ChunkKind, Id, Lane, Verdict};
-use streamkeeper_observers::{HaltOnPattern, Metrics};
-use streamkeeper_stream::{Interest, ObserveExt, ObserverContext, Observers, Registration, StreamObserver};
+use streamkeeper_observers::{HaltOnPattern, Metrics, Redact};
+use streamkeeper_stream::{
+    Interest, ObserveExt, ObserverContext, ObserverFactoryContext, Observers, Registration, StreamObserver,
+};
 
 /// The same small delta again and again, made anew each time.
 #[derive(Debug)]
@@ -78,6 +80,11 @@ pub fn bundled() -> Observers {
     observers
 }
 
+/// All built-in redaction.
+pub fn redaction() -> Observers {
+    Redact::default().into()
+}
+
 /// The baseline: polls the source alone. Returns how many chunks came.
 pub fn bare(source: Source) -> usize {
     drain(source)
@@ -94,6 +101,27 @@ fn drain<T, E>(stream: impl Stream<Item = Result<T, E>>) -> usize {
     let mut chunks = 0;
     while let Poll::Ready(Some(item)) = stream.as_mut().poll_next(&mut cx) {
         chunks += usize::from(black_box(item).is_ok());
+    }
+    chunks
+}
+
+const PROSE: &str = "The river ran low that summer, and the mill stood still for weeks. Nobody in the village could remember such \
+    a thing; the oldest of them said that it had rained in every July since the war. By August they carried water from the well \
+    behind the church, two buckets at a time, and talked much less than they used to. ";
+
+/// Pushes so many deltas of prose into a stack, five bytes each. Returns how many chunks came out.
+pub fn push_prose(deltas: u32, observers: &Observers) -> usize {
+    let mut stack = observers.stack(&ObserverFactoryContext::default());
+    let (mut at, mut chunks) = (0, 0);
+    for _ in 0..deltas {
+        if at + 5 > PROSE.len() {
+            at = 0;
+        }
+        stack.push(Chunk::delta(Lane::TEXT, black_box(&PROSE[at..at + 5])));
+        at += 5;
+        while let Some(chunk) = stack.pop() {
+            chunks += usize::from(black_box(chunk).is_delta());
+        }
     }
     chunks
 }

@@ -3,14 +3,20 @@
 use allocation_counter::measure;
 use streamkeeper_benches::{
     decode::INPUTS,
-    stack::{Source, bare, bundled, disinterested, observed, pass_through},
+    stack::{Source, bare, bundled, disinterested, observed, pass_through, push_prose},
 };
+use streamkeeper_observers::{LengthCeiling, PromptLeak, Redact, Repetition, TokenCeiling};
 use streamkeeper_stream::Observers;
+use streamkeeper_text::Pattern;
 
 /// What a long stream allocates beyond one of 10 000 chunks, through these observers: what each chunk costs once all buffers have their
 /// size.
 fn per_chunk(observers: &Observers) -> u64 {
-    let allocations = |chunks| measure(|| assert!(observed(Source(chunks), observers) > 0)).count_total;
+    per_chunk_of(|chunks| assert!(observed(Source(chunks), observers) > 0))
+}
+
+fn per_chunk_of(run: impl Fn(u32)) -> u64 {
+    let allocations = |chunks| measure(|| run(chunks)).count_total;
     // Once beforehand, for what is made on first use.
     allocations(10);
     allocations(100_000) - allocations(10_000)
@@ -29,6 +35,24 @@ fn a_chunk_that_passes_allocates_nothing() {
 #[test]
 fn a_chunk_through_the_bundled_observers_allocates_nothing() {
     assert_eq!(per_chunk(&bundled()), 0);
+}
+
+/// Guards over prose, where nothing is held: its words are not what these look for.
+#[test]
+fn a_chunk_through_the_guards_allocates_nothing_while_nothing_is_held() {
+    let prompt =
+        "You are a helpful assistant of the shop and never speak of the warehouse in Rotterdam or the voucher.";
+    let key = Pattern::regex("key", r"\bZK-[0-9]{8}").expect("it is a pattern");
+    let guards: [(&str, Observers); 5] = [
+        ("redaction", Redact::new().pattern(key).expect("it compiles").into()),
+        ("prompt leak", PromptLeak::new().prompt(prompt).into()),
+        ("repetition", Repetition::new().copies(1000).into()),
+        ("token ceiling", TokenCeiling::new(u64::MAX).into()),
+        ("length ceiling", LengthCeiling::bytes(u64::MAX).into()),
+    ];
+    for (name, observers) in &guards {
+        assert_eq!(per_chunk_of(|chunks| assert!(push_prose(chunks, observers) > 0)), 0, "{name}");
+    }
 }
 
 /// An open stream costs at most 8 KB beyond the text it must keep.

@@ -72,7 +72,8 @@ pub(crate) struct ObserverArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_leak: Option<PathBuf>,
 
-    /// Stop when the text matches this pattern (`regex` syntax). May be given several times.
+    /// Stop when the text matches this pattern (`regex` syntax). What came before the last chunk of a match is out by then: to keep text
+    /// from a reader use --redact. May be given several times.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) halt: Vec<String>,
 }

@@ -50,6 +50,12 @@ fn is_unreadable(outcome: &Outcome) -> Option<&str> {
 fn recorder(args: &Observe) -> Result<(Recorder, Arc<Mutex<Counts>>), Failure> {
     let to: Box<dyn Write + Send> = match &args.record {
         Some(path) => {
+            // Creating it would empty the stream that is to be read.
+            if let (Ok(input), Ok(record)) = (args.file.canonicalize(), path.canonicalize())
+                && input == record
+            {
+                return Err(Failure::usage(format!("--record {} is the stream itself", path.display())));
+            }
             let file = File::create(path).map_err(|error| Failure::file(path, "write", &error))?;
             Box::new(BufWriter::new(file))
         }

@@ -196,7 +196,8 @@ fn text_that_stays_undecided_for_too_long_stops_the_stream() {
             endless.as_bytes().chunks(size).map(|piece| Chunk::delta(Lane::TEXT, str::from_utf8(piece).unwrap()));
         let ran = Script::from(chunks.collect::<Vec<_>>()).run(&observers);
         assert_eq!(ran.stop().map(|stop| stop.code.as_str()), Some("undecided_too_long"), "{size}");
-        assert!("x ".starts_with(&ran.answer()), "{size}");
+        // The chunk that goes past the limit is not delivered, and what was let through before is.
+        assert_eq!(ran.answer(), if size < endless.len() { "x " } else { "" }, "{size}");
     }
     let fits = format!("x a{}", "b".repeat(MAX_UNDECIDED - 1));
     assert_eq!(Script::new().text(fits.clone()).finish().run(&observers).answer(), fits);
@@ -316,4 +317,34 @@ proptest! {
         let wanted: Vec<String> = strings.iter().map(|text| expected(all, text)).collect();
         prop_assert_eq!(masked, wanted);
     }
+}
+
+/// spec 3.7, 6.1: a barrier ends the text for a guard that checks arguments too.
+#[test]
+fn a_tool_call_ends_the_text_before_it() {
+    let swallows = || masking(&[("key", "BEGIN[^-]*(?:-END)?")]);
+    for observer in [swallows(), swallows().check_arguments(|_, _| true)] {
+        let chunks = [
+            Chunk::delta(Lane::TEXT, "a BEGIN x"),
+            Chunk::tool_call_start(ARGUMENTS, "t1", "post"),
+            Chunk::delta(ARGUMENTS, "{}"),
+            Chunk::delta(Lane::TEXT, "after"),
+        ];
+        assert_eq!(Script::from(chunks).finish().run(&Observers::from(observer)).answer(), "a [key]after");
+    }
+}
+
+/// spec 6.1a: what repeats the arguments in between does not hide that they were changed.
+#[test]
+fn arguments_are_checked_though_a_snapshot_came() {
+    let observers = Observers::from(masking(&[("w", "secret")]).check_arguments(|_, _| false));
+    let chunks = [
+        Chunk::tool_call_start(ARGUMENTS, "t1", "post"),
+        Chunk::delta(ARGUMENTS, r#"{"a":"secret"}"#),
+        Chunk::snapshot(ARGUMENTS, r#"{"a":"secret"}"#),
+        Chunk::from(Body::ToolCallEnd(ARGUMENTS)),
+        Chunk::finish(0, FinishReason::ToolCalls),
+    ];
+    let ran = Script::from(chunks).run(&observers);
+    assert_eq!(ran.stop().map(|stop| stop.code.as_str()), Some("tool_call_denied"));
 }

@@ -8,22 +8,22 @@
 //! use streamkeeper_contract::{Chunk, FinishReason, Lane, Verdict, id};
 //! use streamkeeper_stream::{ObserverContext, Observers, Registration, StreamObserver};
 //!
-//! /// Ends the invocation when the model apologises.
+//! /// Ends the invocation when the model writes markup. A single character is never cut in two; longer texts are.
 //! #[derive(Clone)]
-//! struct NoApologies;
+//! struct NoMarkup;
 //!
-//! impl StreamObserver for NoApologies {
+//! impl StreamObserver for NoMarkup {
 //!     fn on_chunk(&mut self, chunk: &Chunk, _: &mut ObserverContext<'_>) -> Verdict {
 //!         match chunk.text() {
-//!             Some(text) if text.contains("sorry") => Verdict::stop("apology", "the model apologised"),
+//!             Some(text) if text.contains('<') => Verdict::stop("markup", "the answer has markup in it"),
 //!             _ => Verdict::Continue,
 //!         }
 //!     }
 //! }
 //!
-//! let observers = Observers::from(Registration::guard(id!("no-apologies"), NoApologies));
+//! let observers = Observers::from(Registration::guard(id!("no-markup"), NoMarkup));
 //! let mut stack = observers.stack(&Default::default());
-//! for text in ["I am ", "sorry", " to say"] {
+//! for text in ["I am ", "<b>", "bold"] {
 //!     stack.push(Chunk::delta(Lane::TEXT, text));
 //! }
 //! stack.finish();

@@ -242,3 +242,14 @@ data: [DONE]
     assert_no_leak_in_bytes(CANARY, &Hide::guard(true, Interest::TEXT), Format::OpenAiChat, body);
     check_no_leak_in_bytes(CANARY, &Hide::guard(false, Interest::TEXT), Format::OpenAiChat, body).unwrap_err();
 }
+
+/// spec 6.9: an observer that fails in every run has shown nothing.
+#[test]
+fn an_observer_that_always_fails_passes_no_check() {
+    let observers = Observers::from(Registration::guard(id!("faulty"), Faulty::forgets_barriers()));
+    let script = Script::new().text("a secret").finish();
+    let difference = check_split_invariant(&observers, &script).unwrap_err();
+    assert!(difference.to_string().contains("an observer fails"), "{difference}");
+    let leak = check_no_leak("secret", &observers, &script).unwrap_err();
+    assert!(leak.to_string().contains("an observer fails"), "{leak}");
+}

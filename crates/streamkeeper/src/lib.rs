@@ -30,7 +30,8 @@
 //! let mut text = String::new();
 //! while let Some(chunk) = answer.next().await {
 //!     match chunk {
-//!         Ok(chunk) => text.push_str(chunk.text().unwrap_or_default()),
+//!         Ok(chunk) if chunk.kind() == ChunkKind::ContentDelta => text.push_str(chunk.text().unwrap_or_default()),
+//!         Ok(_) => {} // reasoning, tool calls, usage, the end
 //!         Err(error) => println!("{error}"), // it was stopped: ask another model
 //!     }
 //! }
@@ -66,28 +67,30 @@
 //! # Ok::<_, streamkeeper::wire::WireError>(())
 //! ```
 //!
-//! And an observer of your own is a type with one method:
+//! And an observer of your own is a type with one method. Text comes in pieces that somebody else chose: this one needs a single
+//! character; how to look for more is in `docs/authoring.md`, and [`Redact`](observers::Redact) and
+//! [`TextObserver`](observers::TextObserver) do it exactly.
 //!
 //! ```
 //! use streamkeeper::prelude::*;
 //!
-//! /// Ends the call when the model starts to shout.
+//! /// Ends the call when the model writes markup.
 //! #[derive(Clone)]
-//! struct NoShouting;
+//! struct NoMarkup;
 //!
-//! impl StreamObserver for NoShouting {
+//! impl StreamObserver for NoMarkup {
 //!     fn on_chunk(&mut self, _: &Chunk, ctx: &mut ObserverContext<'_>) -> Verdict {
-//!         if ctx.pending().contains("!!!") {
-//!             Verdict::stop("shouting", "three exclamation marks")
+//!         if ctx.pending().contains('<') {
+//!             Verdict::stop("markup", "the answer has markup in it")
 //!         } else {
 //!             Verdict::Continue
 //!         }
 //!     }
 //! }
 //!
-//! let observers = Observers::from(Registration::guard(id!("no-shouting"), NoShouting));
+//! let observers = Observers::from(Registration::guard(id!("no-markup"), NoMarkup));
 //! let mut stack = observers.stack(&ObserverFactoryContext::default());
-//! stack.push(Chunk::delta(Lane::TEXT, "Never!!!"));
+//! stack.push(Chunk::delta(Lane::TEXT, "Never <b>ever</b>"));
 //! assert_eq!(stack.outcome().unwrap().code(), "stopped");
 //! ```
 //!

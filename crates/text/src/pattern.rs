@@ -115,8 +115,8 @@ impl Pattern {
 
     /// Many texts, as they are, under one name: thousands are fine.
     ///
-    /// They match like an alternation: of those that begin at one place the first in the list. Compiled they take about ten bytes for
-    /// each of theirs, and a byte of the stream costs one step for each place where one of them may have begun, however many there
+    /// They match like an alternation: of those that begin at one place the first in the list. They take memory in proportion to their
+    /// bytes, and a byte of the stream costs one step for each place where one of them may have begun, however many there
     /// are. An empty list matches nothing.
     ///
     /// ```

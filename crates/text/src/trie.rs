@@ -1,4 +1,4 @@
-//! Literals by the thousand, as a trie of about ten bytes for each byte of them.
+//! Literals by the thousand, as a trie: six bytes for each byte of them that no other shares.
 
 use crate::table::{DEAD, Flags};
 

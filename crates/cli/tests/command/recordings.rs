@@ -76,3 +76,15 @@ fn a_replay_in_real_time_takes_as_long_as_the_recording() {
     let at_once = (0..3).map(|_| replay(&[])).min();
     assert!(at_once < Some(pause), "{at_once:?}");
 }
+
+/// Nothing is lost: a recording does not take the place of the stream that is read.
+#[test]
+fn a_recording_does_not_overwrite_its_stream() {
+    let path = folder("record-self").join("stream.jsonl");
+    let stream = "{\"kind\":\"content_delta\",\"text\":\"Hello\"}\n";
+    std::fs::write(&path, stream).unwrap();
+    let name = path.display().to_string();
+    let ran = run(&["observe", "--record", &name, &name]).expect(1);
+    assert!(ran.stderr.contains("is the stream itself"), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), stream);
+}

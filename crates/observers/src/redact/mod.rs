@@ -7,7 +7,7 @@ mod vault;
 
 use streamkeeper_contract::{Channel, Id, id};
 use streamkeeper_stream::{Observers, Registration};
-use streamkeeper_text::{Pattern, PatternError, Patterns};
+use streamkeeper_text::{CutKind, Pattern, PatternError, Patterns, Scanner};
 
 #[cfg(feature = "keyed-hash")]
 pub use self::replacement::HashKey;
@@ -35,6 +35,9 @@ use crate::{OnArguments, OnMatch, TextObserver};
 /// and [patterns](Self::pattern) of your own. [`RedactionSet::patterns`] names them all. Sets are found by form and checksum: what has no
 /// form (names, passwords) needs patterns of your own.
 ///
+/// In [raw bytes](streamkeeper_stream::ObserveBytesExt) bytes that are no event pass unseen: comments, lines around the events, and a
+/// body that is no stream at all, such as an error page.
+///
 /// # In place of a match
 /// [`Replacement`]: a label with the pattern's name by default, `[EMAIL]`.
 ///
@@ -43,7 +46,8 @@ use crate::{OnArguments, OnMatch, TextObserver};
 ///
 /// # What it holds, costs and limits
 /// As [`TextObserver`], on which it stands: bytes that may still become a match, and no others. A word may be the beginning of an
-/// address, so with `Pii` the last word of each chunk waits for the next one.
+/// address, so with `Pii` the last word of each chunk waits for the next one. A match over 4 KiB gets a label where a hash or a token was
+/// asked for.
 ///
 /// ```
 /// use streamkeeper_contract::{Chunk, Lane};
@@ -63,6 +67,7 @@ use crate::{OnArguments, OnMatch, TextObserver};
 #[must_use = "it does nothing until it is registered"]
 pub struct Redact {
     id: Id,
+    sets: Vec<RedactionSet>,
     patterns: Vec<Pattern>,
     allowed: Vec<String>,
     replacement: Replacement,
@@ -77,6 +82,7 @@ impl Redact {
     pub fn new() -> Self {
         Self {
             id: id!("redact"),
+            sets: Vec::new(),
             patterns: Vec::new(),
             allowed: Vec::new(),
             replacement: Replacement::default(),
@@ -97,20 +103,26 @@ impl Redact {
         Self::new().set(RedactionSet::Pii)
     }
 
-    /// This set too.
+    /// The most patterns of your own. Thousands of texts are [one pattern](Pattern::literals).
+    pub const MAX_PATTERNS: usize = 10_000;
+
+    /// This set too, once.
     pub fn set(mut self, set: RedactionSet) -> Self {
-        self.patterns.extend(set.patterns().iter().cloned());
+        if !self.sets.contains(&set) {
+            self.sets.push(set);
+            self.patterns.extend(set.patterns().iter().cloned());
+        }
         self
     }
 
     /// This pattern too. Its name is its label.
     ///
     /// # Errors
-    /// If it cannot be compiled, or there are more than [`Patterns::MAX`].
+    /// If it cannot be compiled, or there are more than [`MAX_PATTERNS`](Self::MAX_PATTERNS).
     pub fn pattern(mut self, pattern: Pattern) -> Result<Self, PatternError> {
         Patterns::new([pattern.clone()])?;
-        if self.patterns.len() == Patterns::MAX {
-            return Err(PatternError::TooMany { limit: Patterns::MAX });
+        if self.patterns.len() >= Self::MAX_PATTERNS {
+            return Err(PatternError::TooMany { limit: Self::MAX_PATTERNS });
         }
         self.patterns.push(pattern);
         Ok(self)
@@ -175,7 +187,11 @@ impl Redact {
             }),
             false => OnMatch::replace({
                 let replacement = self.replacement.clone();
-                move |found| replacement.of(found.pattern, found.text)
+                move |found| match found.is_cut {
+                    // Its beginning alone stands for other texts too.
+                    true => Replacement::Label.of(found.pattern, ""),
+                    false => replacement.of(found.pattern, found.text),
+                }
             }),
         };
         let mut observer = TextObserver::new(self.id.clone(), self.compiled(), on_match).arguments(self.arguments);
@@ -191,9 +207,22 @@ impl Redact {
         observer.registration()
     }
 
+    /// The allowed texts that the pattern matches from their beginning to their end.
+    fn exempt_from(&self, pattern: &Pattern) -> Vec<String> {
+        if self.allowed.is_empty() {
+            return Vec::new();
+        }
+        let patterns = Patterns::new([pattern.clone()]).expect("it was compiled when it was added");
+        let is_match = |text: &&String| {
+            let scan = Scanner::new(&patterns).finish(text);
+            !text.is_empty() && scan.cuts.iter().all(|cut| matches!(cut.kind, CutKind::Match { .. }))
+        };
+        self.allowed.iter().filter(is_match).cloned().collect()
+    }
+
     fn compiled(&self) -> Patterns {
         let patterns = self.patterns.iter().map(|pattern| {
-            let exempt: Vec<String> = self.allowed.iter().filter(|text| is_match(pattern, text)).cloned().collect();
+            let exempt = self.exempt_from(pattern);
             match exempt.is_empty() {
                 true => pattern.clone(),
                 false => {
@@ -206,13 +235,6 @@ impl Redact {
         });
         Patterns::new(patterns).expect("each was compiled when it was added")
     }
-}
-
-/// Whether a pattern matches a text from its beginning to its end.
-fn is_match(pattern: &Pattern, text: &str) -> bool {
-    let Ok(patterns) = Patterns::new([pattern.clone()]) else { return false };
-    let scan = streamkeeper_text::Scanner::new(&patterns).finish(text);
-    !text.is_empty() && scan.cuts.iter().all(|cut| matches!(cut.kind, streamkeeper_text::CutKind::Match { .. }))
 }
 
 impl Default for Redact {

@@ -52,8 +52,8 @@ impl Redactor {
         self.replace(text, scan.cuts.into_iter().map(|cut| (cut.range, cut.kind, Place::Plain)))
     }
 
-    /// Replaces all matches in the strings of a JSON text, keys and values, with escapes decoded. What is matched outside of strings, in
-    /// a number say, is replaced by a JSON string. Text that is no JSON is searched all the same, cut at its quotes.
+    /// Replaces all matches in the strings of a JSON text, keys and values, with escapes decoded. A number, or whatever else stands outside
+    /// of strings, is replaced by a JSON string, as a whole if a part of it is matched. Text that is no JSON is searched all the same, cut at its quotes.
     pub fn redact_json(&self, json: &str) -> Redacted {
         let scan = JsonScanner::new(&self.patterns).finish(json);
         let place = |in_string| if in_string { Place::InString } else { Place::Structure };
@@ -63,16 +63,27 @@ impl Redactor {
     fn replace(&self, text: &str, cuts: impl Iterator<Item = (Range<usize>, CutKind, Place)>) -> Redacted {
         let mut out = Redacted::default();
         let mut open: Option<(usize, Range<usize>, Place)> = None;
+        // The rest of a number of which a part was replaced.
+        let mut rest_goes = false;
         for (range, kind, place) in cuts {
             match (kind, &mut open) {
                 (CutKind::Match { begins: false, .. }, Some((_, all, _))) => all.end = range.end,
                 (CutKind::Match { pattern, .. }, _) => {
-                    self.close(text, &mut open, &mut out);
+                    rest_goes |= self.close(text, &mut open, &mut out);
+                    if rest_goes && matches!(place, Place::Structure) && is_scalar(&text[range.clone()]) {
+                        // Of the same number as the match before it.
+                        out.found.push(self.name(pattern).into());
+                        continue;
+                    }
+                    rest_goes = false;
                     open = Some((pattern, range, place));
                 }
                 (CutKind::Text, _) => {
-                    self.close(text, &mut open, &mut out);
-                    out.text.push_str(&text[range]);
+                    rest_goes |= self.close(text, &mut open, &mut out);
+                    let passed = &text[range];
+                    let left = if rest_goes { passed.trim_start_matches(of_scalar) } else { passed };
+                    rest_goes &= left.is_empty();
+                    out.text.push_str(left);
                 }
             }
         }
@@ -80,9 +91,14 @@ impl Redactor {
         out
     }
 
-    fn close(&self, text: &str, open: &mut Option<(usize, Range<usize>, Place)>, out: &mut Redacted) {
-        let Some((pattern, range, place)) = open.take() else { return };
-        let name = self.patterns.get(pattern).map_or("", |pattern| pattern.name());
+    fn name(&self, pattern: usize) -> &str {
+        self.patterns.get(pattern).map_or("", |pattern| pattern.name())
+    }
+
+    /// Writes what takes the place of a match that is over. Says whether the rest of what it stands in goes with it.
+    fn close(&self, text: &str, open: &mut Option<(usize, Range<usize>, Place)>, out: &mut Redacted) -> bool {
+        let Some((pattern, range, place)) = open.take() else { return false };
+        let name = self.name(pattern);
         let matched = &text[range];
         match place {
             Place::Plain => out.text.push_str(&(self.replacement)(name, matched)),
@@ -92,9 +108,14 @@ impl Redactor {
                 let json = Json::string(&replacement);
                 out.text.push_str(&json.as_str()[1..json.as_str().len() - 1]);
             }
-            Place::Structure => out.text.push_str(Json::string(&(self.replacement)(name, matched)).as_str()),
+            Place::Structure => {
+                let kept = out.text.trim_end_matches(of_scalar).len();
+                out.text.truncate(kept);
+                out.text.push_str(Json::string(&(self.replacement)(name, matched)).as_str());
+            }
         }
         out.found.push(name.into());
+        matches!(place, Place::Structure)
     }
 }
 
@@ -102,6 +123,15 @@ impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").field("patterns", &self.patterns.len()).finish_non_exhaustive()
     }
+}
+
+/// Whether a character can be of a number, `true`, `false` or `null`.
+fn of_scalar(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.')
+}
+
+fn is_scalar(text: &str) -> bool {
+    text.chars().all(of_scalar)
 }
 
 #[derive(Debug, Clone, Copy)]

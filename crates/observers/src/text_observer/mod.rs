@@ -349,7 +349,6 @@ impl Observer {
             && let Some(at) = self.reading_of(call.lane)
         {
             self.open[at].tool = Some(call.name.clone());
-            return Verdict::Continue;
         }
         let goes_on = matches!(
             chunk.kind(),

@@ -116,13 +116,16 @@ impl Reading {
         }
     }
 
-    /// The text is over; another may begin.
+    /// The text is over; another may begin. What left of arguments so far is still to be checked.
     pub(super) fn reset(&mut self, rules: &Rules) {
         match &mut self.search {
             Search::Plain(scanner) if self.is_plain => {
                 scanner.finish("");
             }
-            _ => *self = Self { tool: self.tool.take(), at: self.at, ..Self::new(rules, self.lane) },
+            _ => {
+                let (tool, left) = (self.tool.take(), std::mem::take(&mut self.left));
+                *self = Self { tool, left, is_changed: self.is_changed, at: self.at, ..Self::new(rules, self.lane) };
+            }
         }
         (self.open, self.decided, self.undecided) = (None, 0, 0);
     }

@@ -66,7 +66,7 @@ pub fn assert_no_leak(canary: &str, observers: &Observers, script: impl Into<Scr
 ///
 /// # Errors
 /// With the first door that it gets out by; and if it is nowhere in what enters, whole or in the pieces of a lane, since then nothing is
-/// shown.
+/// shown. An observer that fails is an error too: what it withholds says nothing about what it finds.
 pub fn check_no_leak(canary: &str, observers: &Observers, script: impl Into<Script>) -> Result<(), Leak> {
     let (canary, script) = (Canary::new(canary), script.into());
     if canary.in_chunks(&script.chunks).is_none() {
@@ -94,7 +94,13 @@ pub fn check_no_leak(canary: &str, observers: &Observers, script: impl Into<Scri
         ("the `Debug` of an entry of the raw recording", format!("{:?}", ran.recording().recording().entries())),
         ("the error of the wrapped stream", errors(observers, &script)),
     ];
-    debugs.iter().try_for_each(|(place, text)| canary.absent(text, || (*place).to_owned()))
+    debugs.iter().try_for_each(|(place, text)| canary.absent(text, || (*place).to_owned()))?;
+    match ran.failures().first() {
+        Some(failure) => {
+            Err(Leak { what: format!("nothing gets out, but an observer fails, which shows nothing: {failure}") })
+        }
+        None => Ok(()),
+    }
 }
 
 /// What a wrapped stream says of its errors.
